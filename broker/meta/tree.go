@@ -1,0 +1,83 @@
+package meta
+
+import (
+	"context"
+	"errors"
+)
+
+// Errors of a Tree, matched with errors.Is.
+var (
+	ErrNoNode     = errors.New("node does not exist")
+	ErrNodeExists = errors.New("node exists")
+	ErrBadVersion = errors.New("node has another version")
+	ErrNotEmpty   = errors.New("node has children")
+	ErrClosed     = errors.New("tree is closed")
+)
+
+// AnyVersion given as a version skips the check.
+const AnyVersion = -1
+
+// Kind says how long a node lives.
+type Kind int8
+
+const (
+	// Persistent nodes stay until deleted.
+	Persistent Kind = iota
+	// Ephemeral nodes end with the session of the Tree that made them.
+	Ephemeral
+)
+
+// Op is one step of a Multi. Make it with CreateOp, SetOp, DeleteOp or CheckOp.
+type Op struct {
+	kind    opKind
+	path    string
+	data    []byte
+	version int32
+	life    Kind
+}
+
+type opKind int8
+
+const (
+	opCreate opKind = iota
+	opSet
+	opDelete
+	opCheck
+)
+
+// CreateOp makes a node. Its parent must exist.
+func CreateOp(path string, data []byte, kind Kind) Op {
+	return Op{kind: opCreate, path: path, data: data, life: kind}
+}
+
+// SetOp replaces a node's data if it has the given version.
+func SetOp(path string, data []byte, version int32) Op {
+	return Op{kind: opSet, path: path, data: data, version: version}
+}
+
+// DeleteOp removes a node without children if it has the given version.
+func DeleteOp(path string, version int32) Op {
+	return Op{kind: opDelete, path: path, version: version}
+}
+
+// CheckOp fails the Multi unless the node has the given version.
+func CheckOp(path string, version int32) Op { return Op{kind: opCheck, path: path, version: version} }
+
+// Event says that a watched node or its list of children changed. What it is now must be read again.
+type Event struct {
+	Path string
+}
+
+// Tree is a tree of nodes with data and versions. Paths begin with "/" and do not end with one. A new node has version 0; each Set adds one.
+// A change is durable when the call returns. Returned slices belong to the caller.
+type Tree interface {
+	Get(ctx context.Context, path string) (data []byte, version int32, err error)
+	// Children returns the names (not paths) of a node's children, sorted.
+	Children(ctx context.Context, path string) ([]string, error)
+	// Multi does all ops or none. The error names the op that failed and wraps one of this package's errors.
+	Multi(ctx context.Context, ops ...Op) error
+	// Watch sends an event to the channel each time the node's data, existence or list of children changes, until the context ends. Events of a
+	// reader that does not keep up are merged, never lost: the channel has room for one.
+	Watch(ctx context.Context, path string) (<-chan Event, error)
+	Close() error
+}

@@ -1,0 +1,13 @@
+// Package log is the segmented log of one partition, on disk in Apache Kafka's formats: `%020d.log` segments of record batches with their
+// sparse .index and .timeindex, .snapshot files of producer state and the leader-epoch-checkpoint.
+//
+// Promise. Append returns after the bytes are written to the operating system; they become visible to consumers when the high watermark passes
+// them. With FlushMessages 1 (the default) the high watermark moves only over synced bytes: nobody reads what a power cut could take back. After a
+// crash Open cuts a torn tail at the last whole, valid batch above the recovery point; damage below it is a *CorruptError, never a silent loss.
+// Indexes, snapshots and checkpoints are hints, checked against the log and rebuilt when wrong.
+//
+// Locks. Log.mu serialises writers (append, roll, truncate) and is held over pwrite, never over a sync or a wait. Readers take no lock: they
+// work on an immutable snapshot of the segment list and on atomic offsets. Order: Log.mu > waiters.mu; nothing of ours is called under either.
+//
+// Goroutines: none. The committer (package commit) calls BeginSync and EndSync on its own goroutine.
+package log

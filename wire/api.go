@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Handler answers requests.
+type Handler interface {
+	// Handle answers one request. It is called on the connection's goroutine, for one request at a time and in order. The
+	// context ends when the connection or the server does. It must not block on a sync or on data to come: it returns a
+	// Reply with Pending instead.
+	Handle(ctx context.Context, req *Request) Reply
+}
+
+// Request is one parsed request.
+type Request struct {
+	Key      int16
+	Version  int16
+	ClientID string // "" for null
+	// Body is decoded; byte slices in it alias the frame and must not be kept after Handle returned.
+	Body kmsg.Request
+	// Size is the frame's size in bytes.
+	Size int
+	Conn *ConnInfo
+	// Wake makes the connection ask its pending answers again. It may be called from any goroutine, any number of times, also
+	// after the connection ended, and never blocks.
+	Wake func()
+}
+
+// ConnInfo is what a handler may know of a connection.
+type ConnInfo struct {
+	ID       uint64
+	Listener string   // name of the listener, PLAINTEXT unless configured otherwise
+	Local    net.Addr // the address that the client came in on
+	Remote   net.Addr
+	// Software is what the client said of itself in ApiVersions v3+, "" before.
+	SoftwareName    string
+	SoftwareVersion string
+}
+
+// Reply is what became of a request. The zero Reply is an error of the handler and closes the connection.
+type Reply struct {
+	// Body is a whole answer. It is encoded at the request's version when it is written.
+	Body Body
+	// Pending is an answer that is not ready. Exactly one of Body, Pending, Silent, Close is set.
+	Pending Pending
+	// Silent says that no answer is sent (produce with acks 0).
+	Silent bool
+	// Close ends the connection without an answer, after the earlier answers went out; the text goes to the log.
+	Close string
+	// Pipeline allows the next request to be handled while this one is pending, if that one is of the same key.
+	Pipeline bool
+}
+
+// Pending is an answer to come. Its methods are called on the connection's goroutine only.
+type Pending interface {
+	// Poll returns the answer when it is ready. It is called after Request.Wake, at the Deadline, and when it becomes the
+	// oldest of the connection. After it returned true it is not called again. It must return true once now is not before the Deadline.
+	Poll(now time.Time) (Reply, bool)
+	// Deadline is when Poll must be called at the latest.
+	Deadline() time.Time
+	// Cancel is called instead of a Poll that returns true when the connection ends first.
+	Cancel()
+}
+
+// Body is an encodable answer without header. kmsg responses are made into one by Message.
+type Body interface {
+	// Key and Version choose the response header.
+	Key() int16
+	// Encode adds the body at the given version to p.
+	Encode(p *Payload, version int16)
+}
+
+// Source is where the bytes of a section are. A Source that also has SyscallConn (as *os.File) is sent by sendfile.
+type Source interface {
+	io.ReaderAt
+}
+
+// Section is a range of a file that is part of an answer.
+type Section struct {
+	Source Source
+	Off    int64
+	Len    int
+	// Release is called exactly once, when the bytes were sent or will never be.
+	Release func()
+}
+
+// Config configures a Server. Zero values mean the defaults given.
+type Config struct {
+	Handler Handler
+	Logger  *slog.Logger // nil discards
+	// Supports reports the version range that is handled and advertised for a key; ok false closes the connection. Needed.
+	Supports func(key int16) (min, max int16, ok bool)
+	// MaxFrame is the largest request in bytes (socket.request.max.bytes), 104857600.
+	MaxFrame int32
+	// QueuedBytes bounds the request bytes in memory over all connections (queued.max.request.bytes), 256 MiB.
+	QueuedBytes int64
+	// IdleTimeout ends a connection without traffic (connections.max.idle.ms), 10 minutes. A pending answer is not idle.
+	IdleTimeout time.Duration
+	// MaxConns and MaxConnsPerIP limit open connections (max.connections, max.connections.per.ip); 0 is no limit.
+	MaxConns      int
+	MaxConnsPerIP int
+	// MaxPipeline is how many answers may be pending on one connection, 128.
+	MaxPipeline int
+}

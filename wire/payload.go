@@ -1,0 +1,33 @@
+package wire
+
+import "github.com/twmb/franz-go/pkg/kmsg"
+
+// Payload collects an answer: bytes, and between them sections of files that are never read into memory on plain TCP.
+// Bytes are appended to Buf directly; the frame and header are added by the connection. A Payload belongs to one connection and is reused.
+type Payload struct {
+	Buf      []byte
+	sections []placed
+}
+
+// placed is a section that goes out after Buf[:at].
+type placed struct {
+	at int
+	Section
+}
+
+// Add appends a section after the bytes that are in Buf now. The payload owns it from here on and calls its Release.
+func (p *Payload) Add(s Section) { p.sections = append(p.sections, placed{len(p.Buf), s}) }
+
+// Message makes a kmsg response a Body.
+func Message(r kmsg.Response) Body { return message{r} }
+
+type message struct{ kmsg.Response }
+
+// Key implements Body.
+func (m message) Key() int16 { return m.Response.Key() }
+
+// Encode implements Body.
+func (m message) Encode(p *Payload, version int16) {
+	m.SetVersion(version)
+	p.Buf = m.AppendTo(p.Buf)
+}
