@@ -1,0 +1,39 @@
+// Command compat-deps installs everything the compat tests need, so that a later run needs no network.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"gregor/compat/deps"
+	"gregor/compat/jars"
+)
+
+func main() {
+	if err := install(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "compat-deps:", err)
+		os.Exit(1)
+	}
+}
+
+func install(ctx context.Context) error {
+	kcat, err := deps.Kcat(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("kcat:", kcat)
+	python, err := deps.Python(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("kafka-python:", python)
+	for _, set := range jars.All() {
+		dir, err := set.Ensure(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println(set.Name+":", dir)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Client returns a franz-go client that closes with the test. It retries for at most 20 seconds.
+func (b *Broker) Client(tb testing.TB, opts ...kgo.Opt) *kgo.Client {
+	tb.Helper()
+	base := []kgo.Opt{
+		kgo.SeedBrokers(b.Addr()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(20 * time.Millisecond), kgo.RetryTimeout(20 * time.Second),
+	}
+	cl, err := kgo.NewClient(append(base, opts...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(cl.Close)
+	return cl
+}
+
+// Topic returns a topic name that no other test or run uses, so that one long-lived broker serves many runs.
+func Topic(prefix string) string { return fmt.Sprintf("%s-%08x", prefix, rand.Uint32()) }
+
+// Create makes topics with that many partitions and those key=value configs. Time retention is off unless config says
+// otherwise, since tests write records with old timestamps.
+func (b *Broker) Create(tb testing.TB, partitions int, config []string, topics ...string) {
+	tb.Helper()
+	off := "-1"
+	configs := map[string]*string{"retention.ms": &off}
+	for _, kv := range config {
+		key, value, ok := strings.Cut(kv, "=")
+		if !ok {
+			tb.Fatalf("topic config %q is not key=value", kv)
+		}
+		configs[key] = &value
+	}
+	adm := kadm.NewClient(b.Client(tb))
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	resps, err := adm.CreateTopics(ctx, int32(partitions), 1, configs, topics...)
+	if err != nil {
+		tb.Fatalf("create topics: %v", err)
+	}
+	for _, topic := range topics {
+		if r, err := resps.On(topic, nil); err != nil || r.Err != nil {
+			tb.Fatalf("create topic %s with %d partitions and %v: %v %v %s", topic, partitions, config, err, r.Err, r.ErrMessage)
+		}
+	}
+	if b.External() {
+		tb.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			if _, err := kadm.NewClient(b.Client(tb)).DeleteTopics(ctx, topics...); err != nil {
+				tb.Logf("delete topics: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package jars
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"gregor/compat/harness"
+)
+
+// Set is a group of jars that is fetched and put on the class path together.
+type Set struct {
+	Name     string // folder name in the cache
+	artifact []string
+}
+
+// Clients is kafka-clients of one version with its codecs and a silent logger: what a Java application has.
+func Clients(version string) Set {
+	return Set{"kafka-clients-" + version, []string{"org.apache.kafka:kafka-clients:" + version, "org.slf4j:slf4j-nop:1.7.36"}}
+}
+
+// Tools is the broker's jar of one version with all it needs, for kafka.tools.DumpLogSegments.
+func Tools(version string) Set {
+	return Set{"kafka-tools-" + version, []string{"org.apache.kafka:kafka_2.13:" + version, "org.apache.kafka:kafka-tools:" + version}}
+}
+
+// All lists every set the tests use.
+func All() []Set {
+	return []Set{Clients("4.4.0"), Clients("2.8.2"), Tools("4.4.0"), Tools("3.9.1")}
+}
+
+// Ensure fetches the set unless it is there and returns its folder.
+func (s Set) Ensure(ctx context.Context) (string, error) {
+	var dir string
+	err := harness.Once(s.Name, func(cache string) error {
+		dir = filepath.Join(cache, "jars", s.Name)
+		if _, err := os.Stat(filepath.Join(dir, ".done")); err == nil {
+			return nil
+		}
+		if err := need("mvn", "java", "javac"); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), s.pom(), 0o644); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+dir, "-DincludeScope=runtime")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("fetch %s from Maven: %w\n%s", s.Name, err, out)
+		}
+		return os.WriteFile(filepath.Join(dir, ".done"), nil, 0o644)
+	})
+	return dir, err
+}
+
+func (s Set) pom() []byte {
+	var b bytes.Buffer
+	b.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +
+		`<groupId>gregor.compat</groupId><artifactId>jars</artifactId><version>1</version><dependencies>`)
+	for _, a := range s.artifact {
+		p := strings.Split(a, ":")
+		fmt.Fprintf(&b, `<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>`, p[0], p[1], p[2])
+	}
+	b.WriteString(`</dependencies></project>`)
+	return b.Bytes()
+}
+
+// Compile compiles one Java source file against the set and returns the class path that runs it. The classes are kept
+// in the cache under a name made of the source's content.
+func (s Set) Compile(ctx context.Context, source string) (string, error) {
+	dir, err := s.Ensure(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	var classes string
+	err = harness.Once("classes-"+s.Name, func(cache string) error {
+		classes = filepath.Join(cache, "classes", s.Name+"-"+hex.EncodeToString(sum[:6]))
+		if _, err := os.Stat(filepath.Join(classes, ".done")); err == nil {
+			return nil
+		}
+		if err := os.MkdirAll(classes, 0o755); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, "javac", "-nowarn", "-d", classes, "-cp", dir+"/*", source)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("javac %s against %s: %w\n%s", source, s.Name, err, out)
+		}
+		return os.WriteFile(filepath.Join(classes, ".done"), nil, 0o644)
+	})
+	return classes + string(os.PathListSeparator) + dir + "/*", err
+}
+
+// Java prepares a run of a class; opts start the JVM small and quick, since the tests' processes are short.
+func Java(ctx context.Context, classPath, class string, args ...string) *exec.Cmd {
+	opts := []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", classPath, class}
+	return exec.CommandContext(ctx, "java", append(opts, args...)...)
+}
+
+func need(programs ...string) error {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			return fmt.Errorf("%s is not installed: on Debian `apt-get install default-jdk-headless maven`: %w", p, err)
+		}
+	}
+	return nil
+}
