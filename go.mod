@@ -2,4 +2,13 @@ module gregor
 
 go 1.26.0
 
-require github.com/twmb/franz-go/pkg/kmsg v1.15.1
+require (
+	github.com/twmb/franz-go/pkg/kmsg v1.15.1
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.50.0
+)
+
+require (
+	github.com/klauspost/compress v1.20.4 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+)

@@ -75,6 +75,13 @@ type FS interface {
 	Usage(dir string) (Usage, error)
 }
 
+// SyncAllPreparer is implemented by file systems whose SyncAll must be told beforehand where it will be called, so that
+// no write error between then and the first call is missed.
+type SyncAllPreparer interface {
+	// PrepareSyncAll does no I/O worth mentioning; ErrUnsupported says what SyncAll would say.
+	PrepareSyncAll(dir string) error
+}
+
 // ReadFile reads a whole small file, refusing one larger than limit bytes before allocating for it.
 func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
 	f, err := fsys.OpenRead(name)

@@ -1,0 +1,5 @@
+//go:build !linux && !darwin && !freebsd
+
+package vfs
+
+func usage(string) (Usage, error) { return Usage{}, ErrUnsupported }
