@@ -3,7 +3,7 @@ package batch
 // Record is one record of an entry. Its slices alias the entry or the reader's scratch: they are valid until the next call of the Reader.
 type Record struct {
 	Offset     int64
-	Timestamp  int64 // milliseconds; -1 none. The entry's max timestamp where the timestamp type is LogAppendTime
+	Timestamp  int64  // milliseconds; -1 none. The entry's max timestamp where the timestamp type is LogAppendTime
 	Key, Value []byte // nil is null
 	Headers    Headers
 }

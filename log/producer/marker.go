@@ -1,5 +1,10 @@
 package producer
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Marker is a transaction marker (control batch) of a producer.
 type Marker struct {
 	ProducerID       int64
@@ -14,14 +19,47 @@ type Completed struct {
 	ProducerID       int64
 	FirstOffset      int64 // of the transaction in this partition
 	LastOffset       int64 // of the marker
-	LastStableOffset int64 // with this transaction ended
+	LastStableOffset int64 // once this transaction is over
 	Aborted          bool
 }
 
-// CheckMarker decides if a marker from a coordinator may be appended. Errors: ErrFenced, ErrCoordinatorFenced.
-func (s *State) CheckMarker(m Marker) error { return nil }
+// CheckMarker decides if a marker from a coordinator may be appended. Errors: ErrFenced, ErrCoordinatorFenced. It has the rule of
+// transaction versions 0 and 1: the epoch may be the current one.
+func (s *State) CheckMarker(m Marker) error {
+	e := s.producers[m.ProducerID]
+	if e == nil {
+		return nil
+	}
+	if m.Epoch < e.epoch {
+		return fmt.Errorf("%w: marker of producer %d has epoch %d, newest is %d", ErrFenced, m.ProducerID, m.Epoch, e.epoch)
+	}
+	if m.CoordinatorEpoch < e.coord {
+		return fmt.Errorf("%w: marker of producer %d has coordinator epoch %d, newest is %d", ErrCoordinatorFenced, m.ProducerID, m.CoordinatorEpoch, e.coord)
+	}
+	return nil
+}
 
-// AppendMarker ends the producer's transaction with the marker at offset. ok is false if there was none open.
+// AppendMarker ends the producer's transaction with the marker at offset. ok is false if there was none open: the marker then changes
+// nothing but the epochs. Until SetHighWatermark passes offset, the transaction counts as open for FirstOpenOffset.
 func (s *State) AppendMarker(m Marker, offset, nowMillis int64) (c Completed, ok bool) {
-	return Completed{}, false
+	e := s.producers[m.ProducerID]
+	if e == nil {
+		e = &entry{coord: -1, txnFirst: -1}
+		s.producers[m.ProducerID] = e
+	}
+	e.setEpoch(m.Epoch)
+	e.seen, e.timestamp, e.coord = nowMillis, m.Timestamp, m.CoordinatorEpoch
+	if e.txnFirst < 0 {
+		return Completed{}, false
+	}
+	c = Completed{ProducerID: m.ProducerID, FirstOffset: e.txnFirst, LastOffset: offset, LastStableOffset: offset + 1, Aborted: !m.Commit}
+	e.txnFirst = -1
+	if i := slices.IndexFunc(s.open, func(t txn) bool { return t.first == c.FirstOffset }); i >= 0 {
+		s.open = slices.Delete(s.open, i, i+1)
+	}
+	if len(s.open) > 0 {
+		c.LastStableOffset = s.open[0].first
+	}
+	s.ended = insert(s.ended, txn{first: c.FirstOffset, last: offset})
+	return c, true
 }

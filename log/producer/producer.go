@@ -10,6 +10,10 @@ var (
 	ErrFenced = errors.New("producer epoch is older than the newest one seen")
 	// ErrInvalidTxnState is a non-transactional batch inside the producer's open transaction.
 	ErrInvalidTxnState = errors.New("producer has an open transaction on this partition")
+	// ErrCoordinatorFenced is a marker from a transaction coordinator older than the newest one seen.
+	ErrCoordinatorFenced = errors.New("coordinator epoch is older than the newest one seen")
+	// ErrSnapshot is a snapshot file that cannot be used.
+	ErrSnapshot = errors.New("producer snapshot is damaged")
 )
 
 // Batch is what the state needs to know of a batch.
