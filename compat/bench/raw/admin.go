@@ -1,0 +1,136 @@
+package raw
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Error codes of the protocol that set-up has to tell apart.
+const (
+	codeUnknownTopic  = 3
+	codeTopicExists   = 36
+	adminTimeoutMilli = 60_000
+)
+
+// Ready asks ApiVersions and Metadata for all topics, as a client does first, and fails unless both answer without error.
+func (c *Conn) Ready() error {
+	versions := kmsg.NewPtrApiVersionsRequest()
+	versions.SetVersion(3)
+	versions.ClientSoftwareName, versions.ClientSoftwareVersion = "gregor-bench", "1"
+	resp, err := c.Do(versions)
+	if err != nil {
+		return err
+	}
+	if code := resp.(*kmsg.ApiVersionsResponse).ErrorCode; code != 0 {
+		return fmt.Errorf("ApiVersions: error code %d", code)
+	}
+	meta := kmsg.NewPtrMetadataRequest()
+	meta.SetVersion(9)
+	resp, err = c.Do(meta)
+	if err != nil {
+		return err
+	}
+	if len(resp.(*kmsg.MetadataResponse).Brokers) == 0 {
+		return errors.New("Metadata: no broker in the answer")
+	}
+	return nil
+}
+
+// CreateTopic makes a topic with one replica and waits until every partition answers.
+func (c *Conn) CreateTopic(name string, partitions int, configs map[string]string) error {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.SetVersion(5)
+	req.TimeoutMillis = adminTimeoutMilli
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, int32(partitions), 1
+	for k, v := range configs {
+		cfg := kmsg.NewCreateTopicsRequestTopicConfig()
+		cfg.Name, cfg.Value = k, &v
+		topic.Configs = append(topic.Configs, cfg)
+	}
+	req.Topics = append(req.Topics, topic)
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.(*kmsg.CreateTopicsResponse).Topics {
+		if t.ErrorCode != 0 && t.ErrorCode != codeTopicExists {
+			return fmt.Errorf("CreateTopics %s: error code %d", name, t.ErrorCode)
+		}
+	}
+	return c.WaitPartitions(name, partitions, 120*time.Second)
+}
+
+// DeleteTopic deletes a topic; one that is not there is no error.
+func (c *Conn) DeleteTopic(name string) error {
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	req.SetVersion(4)
+	req.TimeoutMillis = adminTimeoutMilli
+	req.TopicNames = []string{name}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.(*kmsg.DeleteTopicsResponse).Topics {
+		if t.ErrorCode != 0 && t.ErrorCode != codeUnknownTopic {
+			return fmt.Errorf("DeleteTopics %s: error code %d", name, t.ErrorCode)
+		}
+	}
+	return nil
+}
+
+// EndOffsets asks ListOffsets for the latest offset of every partition and fails unless all answer without error.
+func (c *Conn) EndOffsets(topic string, partitions int) ([]int64, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.SetVersion(5)
+	req.ReplicaID = -1
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic = topic
+	for i := range partitions {
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp, p.CurrentLeaderEpoch = int32(i), -1, -1
+		t.Partitions = append(t.Partitions, p)
+	}
+	req.Topics = append(req.Topics, t)
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	ends := make([]int64, partitions)
+	seen := 0
+	for _, t := range resp.(*kmsg.ListOffsetsResponse).Topics {
+		for _, p := range t.Partitions {
+			if p.ErrorCode != 0 {
+				return nil, fmt.Errorf("ListOffsets %s: error code %d", t.Topic+"-"+strconv.Itoa(int(p.Partition)), p.ErrorCode)
+			}
+			if int(p.Partition) < partitions {
+				ends[p.Partition] = p.Offset
+				seen++
+			}
+		}
+	}
+	if seen != partitions {
+		return nil, fmt.Errorf("ListOffsets %s: %d of %d partitions in the answer", topic, seen, partitions)
+	}
+	return ends, nil
+}
+
+// WaitPartitions repeats EndOffsets until it succeeds; it asks often at first and seldom later, so that asking costs the
+// broker little.
+func (c *Conn) WaitPartitions(topic string, partitions int, limit time.Duration) error {
+	start := time.Now()
+	for {
+		_, err := c.EndOffsets(topic, partitions)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, ErrFrame) || time.Since(start) > limit {
+			return err
+		}
+		time.Sleep(min(max(time.Since(start)/50, time.Millisecond), 50*time.Millisecond))
+	}
+}
