@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -97,7 +98,8 @@ func (o *osFS) root(dir string) (*os.File, error) {
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil, err // not remembered: it may exist later
+		// Nothing was synced and nothing failed to be; not remembered, since it may work later.
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	r := &syncRoot{dir: d}
 	if !fsReportsSyncfs(d) {
