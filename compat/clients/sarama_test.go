@@ -28,7 +28,7 @@ func (s saramaClient) config() *sarama.Config {
 	cfg.Producer.Return.Successes = true
 	cfg.Producer.Flush.Frequency = 5 * time.Millisecond
 	cfg.Producer.MaxMessageBytes = 1 << 20
-	cfg.Consumer.MaxWaitTime = 200 * time.Millisecond
+	cfg.Consumer.MaxWaitTime = 20 * time.Millisecond // the last fetch of every partition waits that long
 	return cfg
 }
 

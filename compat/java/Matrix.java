@@ -74,6 +74,7 @@ public final class Matrix {
     p.put("enable.auto.commit", "false");
     p.put("request.timeout.ms", "10000");
     p.put("default.api.timeout.ms", "20000");
+    p.put("fetch.max.wait.ms", "50"); // the last fetch of every topic waits that long
     try (BufferedWriter w = Files.newBufferedWriter(Paths.get(out));
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
       for (String topic : Files.readAllLines(Paths.get(topics))) {

@@ -1,7 +1,7 @@
 package raw
 
 import (
-	"fmt"
+	"errors"
 	"sync/atomic"
 )
 
@@ -50,16 +50,51 @@ type Pipeline struct {
 
 // Run sends until stop is set or the limit is reached and then reads the answers that are still due.
 func (p *Pipeline) Run(stop *atomic.Bool) error {
-	credit := make(chan int, p.InFlight+1)
+	credit := make(chan int, p.InFlight)
 	credit <- p.InFlight
-	sent := make(chan writeEnd, 1)
-	var total atomic.Int64 // requests sent or being sent
-	go func() { sent <- p.write(stop, credit, &total) }()
-	err := p.read(credit, sent, &total)
-	if err != nil {
-		p.Conn.Abort()
+	ended := make(chan writeEnd, 1)
+	go func() { ended <- p.write(credit) }()
+	var got int64
+	for {
+		n, err := p.readSome()
+		if err != nil {
+			p.Conn.Abort()
+			close(credit)
+			return errors.Join(err, (<-ended).err)
+		}
+		got += n
+		if stop.Load() || p.Limit > 0 && got >= p.Limit {
+			break
+		}
+		credit <- int(n) // never blocks: no more credits than requests in flight exist
 	}
-	return err
+	close(credit)
+	end := <-ended
+	for end.err == nil && got < end.requests {
+		n, err := p.readSome()
+		if err != nil {
+			return err
+		}
+		got += n
+	}
+	return end.err
+}
+
+// readSome reads one answer and those that came with it.
+func (p *Pipeline) readSome() (int64, error) {
+	var n int64
+	for n == 0 || p.Conn.Buffered() {
+		frame, err := p.Conn.ReadFrame()
+		if err != nil {
+			return n, err
+		}
+		if err := p.Check(frame); err != nil {
+			return n, err
+		}
+		n++
+	}
+	p.Answers.Add(n)
+	return n, nil
 }
 
 type writeEnd struct {
@@ -67,7 +102,10 @@ type writeEnd struct {
 	err      error
 }
 
-func (p *Pipeline) write(stop *atomic.Bool, credit <-chan int, total *atomic.Int64) writeEnd {
+// write sends as many requests as it gets credit for until credit is closed; requests that were credited together
+// leave together. A failed write also wakes the reader.
+func (p *Pipeline) write(credit <-chan int) writeEnd {
+	var end writeEnd
 	next := 0
 	for n := range credit {
 		for more := true; more; {
@@ -79,56 +117,13 @@ func (p *Pipeline) write(stop *atomic.Bool, credit <-chan int, total *atomic.Int
 			}
 		}
 		if p.Limit > 0 {
-			n = int(min(int64(n), p.Limit-total.Load()))
+			n = int(min(int64(n), p.Limit-end.requests))
 		}
-		if n <= 0 || stop.Load() {
-			break
+		if next, end.err = p.Cycle.send(p.Conn, next, n); end.err != nil {
+			p.Conn.Abort()
+			return end
 		}
-		total.Add(int64(n))
-		var err error
-		if next, err = p.Cycle.send(p.Conn, next, n); err != nil {
-			return writeEnd{total.Load(), err}
-		}
+		end.requests += int64(n)
 	}
-	return writeEnd{total.Load(), nil}
-}
-
-func (p *Pipeline) read(credit chan int, sent <-chan writeEnd, total *atomic.Int64) error {
-	var got int64
-	var end *writeEnd
-	for {
-		if end == nil && got == total.Load() { // nothing due: the writer either sends more or has ended
-			select {
-			case e := <-sent:
-				end = &e
-			default:
-			}
-		}
-		if end != nil && (end.err != nil || got == end.requests) {
-			return end.err
-		}
-		if end == nil && got == total.Load() {
-			// The writer holds credit and is about to send or to end; wait for either without spinning.
-			e, ended := p.await(got, sent, total)
-			if ended {
-				end = &e
-			}
-			continue
-		}
-		n, err := p.readSome()
-		if err != nil {
-			close(credit)
-			if end == nil {
-				p.Conn.Abort()
-				if e := <-sent; e.err != nil {
-					return fmt.Errorf("%w (writer: %w)", err, e.err)
-				}
-			}
-			return err
-		}
-		got += int64(n)
-		if end == nil {
-			credit <- n
-		}
-	}
+	return end
 }

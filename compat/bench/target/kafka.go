@@ -1,0 +1,101 @@
+package target
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	kafkaVersion = "4.4.0"
+	kafkaPOM     = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>gregor.bench</groupId><artifactId>kafka</artifactId><version>1</version>
+<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>` + kafkaVersion + `</version></dependency></dependencies>
+</project>
+`
+)
+
+// FetchKafka brings Apache Kafka's jars from Maven into a folder below cache unless they are there, and returns it.
+func FetchKafka(ctx context.Context, cache string) (string, error) {
+	dir := filepath.Join(cache, "kafka-"+kafkaVersion)
+	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
+		return dir, nil
+	}
+	for _, program := range []string{"mvn", "java"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return "", fmt.Errorf("Apache Kafka needs %s (Debian: apt-get install default-jre-headless maven), or leave it out with -target gregor: %w", program, err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(kafkaPOM), 0o644); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+dir)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("Apache Kafka %s from Maven: %w\n%s", kafkaVersion, err, out)
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "complete"), nil, 0o644)
+}
+
+// Kafka is a single KRaft node from the jars in lib, with the heap and collector of Kafka's own start script and
+// Kafka's defaults, changed by the given key=value settings.
+func Kafka(name, lib string, set []string) *Kind {
+	return &Kind{
+		Name: name,
+		prepare: func(ctx context.Context, dir, addr string) error {
+			return formatKafka(ctx, lib, dir, addr, set)
+		},
+		command: func(dir, _ string) *exec.Cmd {
+			return exec.Command("java", "-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+				"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15",
+				"-Djava.awt.headless=true", "-cp", filepath.Join(lib, "*"), "kafka.Kafka", properties(dir))
+		},
+	}
+}
+
+func properties(dir string) string { return filepath.Join(dir, "server.properties") }
+
+// formatKafka writes the properties and lets Kafka's own tool format the directory.
+func formatKafka(ctx context.Context, lib, dir, addr string, set []string) error {
+	host, portText, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(portText)
+	if err != nil {
+		return err
+	}
+	controller := net.JoinHostPort(host, strconv.Itoa(port+1))
+	lines := append([]string{
+		"process.roles=broker,controller", "node.id=1",
+		"controller.quorum.voters=1@" + controller,
+		"listeners=PLAINTEXT://" + addr + ",CONTROLLER://" + controller,
+		"advertised.listeners=PLAINTEXT://" + addr,
+		"controller.listener.names=CONTROLLER",
+		"log.dirs=" + filepath.Join(dir, "data"),
+		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
+		"broker.session.timeout.ms=86400000", // it is paused while others are measured
+	}, set...)
+	if err := os.WriteFile(properties(dir), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		return err
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	id[0] &= 0x7f           // a text that begins with a dash would look like an option
+	cmd := exec.CommandContext(ctx, "java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(lib, "*"), "kafka.tools.StorageTool",
+		"format", "-t", base64.RawURLEncoding.EncodeToString(id[:]), "-c", properties(dir))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("format of %s: %w\n%s", dir, err, out)
+	}
+	return nil
+}
