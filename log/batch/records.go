@@ -1,11 +1,17 @@
 package batch
 
+import (
+	"fmt"
+	"iter"
+)
+
 // Record is one record of an entry. Its slices alias the entry or the reader's scratch: they are valid until the next call of the Reader.
 type Record struct {
-	Offset     int64
-	Timestamp  int64  // milliseconds; -1 none. The entry's max timestamp where the timestamp type is LogAppendTime
-	Key, Value []byte // nil is null
-	Headers    Headers
+	Offset    int64
+	Timestamp int64  // milliseconds; -1 none. The entry's max timestamp where the timestamp type is LogAppendTime
+	Key       []byte // nil is null
+	Value     []byte // nil is null
+	Headers   Headers
 }
 
 // Headers are the headers of a record, encoded and checked.
@@ -23,22 +29,48 @@ type RecordHeader struct {
 // Len is the number of headers.
 func (h Headers) Len() int { return int(h.n) }
 
-// Reader iterates over the records of an entry of any magic, inflating as it goes. It reuses its scratch; the zero value is ready. It is
-// for one goroutine at a time.
-type Reader struct{}
+// All iterates over the headers. Keys are copied, values alias.
+func (h Headers) All() iter.Seq[RecordHeader] {
+	return func(yield func(RecordHeader) bool) {
+		for i := 0; i < len(h.raw); {
+			n, k := varint(h.raw, i)
+			key := string(h.raw[k : k+int(n)])
+			value, end := blob(h.raw, k+int(n))
+			if !yield(RecordHeader{Key: key, Value: value}) {
+				return
+			}
+			i = end
+		}
+	}
+}
 
-// Reset starts on the whole entry b, which must not change while it is read. The checksum is not checked (Verify). maxDecompressed bounds
-// what the entry may inflate to, in bytes; 0 is DefaultMaxDecompressed.
-func (r *Reader) Reset(b []byte, maxDecompressed int64) error { return nil }
+// blob reads a nullable byte string at b[i:]; its index is -1 if it is damaged.
+func blob(b []byte, i int) ([]byte, int) {
+	n, i := varint(b, i)
+	if i < 0 || n < -1 || n > int64(len(b)-i) {
+		return nil, -1
+	}
+	if n < 0 {
+		return nil, i
+	}
+	end := i + int(n)
+	return b[i:end:end], end
+}
 
-// Next reads the next record into rec. It reports false at the end and on damage; Err tells them apart.
-func (r *Reader) Next(rec *Record) bool { return false }
-
-// Err is what ended Next early: ErrCorrupt, ErrInvalid, ErrTooLarge or ErrCodec, or nil.
-func (r *Reader) Err() error { return nil }
-
-// Search finds the first record of the whole entry b whose timestamp is at least ts and whose offset is at least from. With ts the entry's
-// max timestamp it finds the record that has it.
-func (r *Reader) Search(b []byte, ts, from int64) (offset, timestamp int64, ok bool, err error) {
-	return 0, 0, false, nil
+// decodeRecord decodes a record of a magic 2 batch, without its length. Offset and Timestamp are the deltas.
+func decodeRecord(b []byte, rec *Record) error {
+	ts, i := varlong(b, 1)
+	delta, i := varint(b, i)
+	rec.Key, i = blob(b, i)
+	rec.Value, i = blob(b, i)
+	n, i := varint(b, i)
+	if i < 0 || n < 0 || delta < 0 {
+		return fmt.Errorf("%w: a record is malformed", ErrInvalid)
+	}
+	rec.Headers = Headers{n: int32(n), raw: b[i:]}
+	if skipHeaders(b, i, n) != len(b) {
+		return fmt.Errorf("%w: a record has malformed headers", ErrInvalid)
+	}
+	rec.Offset, rec.Timestamp = delta, ts
+	return nil
 }
