@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"gregor/log/vfs"
+	"gregor/log/vfs/crashfs"
 )
 
 // fileSystems are the implementations that must behave alike.
 func fileSystems(t *testing.T) map[string]func() (vfs.FS, string) {
 	return map[string]func() (vfs.FS, string){
-		"os": func() (vfs.FS, string) { return vfs.OS(), t.TempDir() },
+		"os":      func() (vfs.FS, string) { return vfs.OS(), t.TempDir() },
+		"crashfs": func() (vfs.FS, string) { return crashfs.New(), "/data" },
 	}
 }
 
