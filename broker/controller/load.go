@@ -1,0 +1,247 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gregor/broker/meta"
+)
+
+// readers is how many nodes Load reads at a time: enough to use the cores, or the time that a server in the network takes.
+const readers = 16
+
+// Load returns all topics, sorted by name, also those that are marked for deletion. Partitions that have no state, because Kafka's old tools
+// wrote only the topic's assignment, and topics without an id get theirs first.
+func (c *Controller) Load(ctx context.Context) ([]Topic, error) {
+	names, err := c.tree.Children(ctx, pathTopics)
+	if err != nil {
+		return nil, err
+	}
+	deleting, err := c.tree.Children(ctx, pathDeletions)
+	if err != nil {
+		return nil, err
+	}
+	topics := make([]Topic, len(names))
+	err = inParallel(len(names), func(i int) error {
+		var err error
+		topics[i], err = c.loadTopic(ctx, names[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.loadStates(ctx, topics); err != nil {
+		return nil, err
+	}
+	for i := range topics {
+		_, topics[i].Deleting = slices.BinarySearch(deleting, topics[i].Name)
+	}
+	return topics, nil
+}
+
+// loadTopic reads a topic's assignment and configuration.
+func (c *Controller) loadTopic(ctx context.Context, name string) (Topic, error) {
+	data, _, err := c.tree.Get(ctx, topicPath(name))
+	if err != nil {
+		return Topic{}, err
+	}
+	t, err := decodeTopic(name, data)
+	if err != nil {
+		return Topic{}, err
+	}
+	t.Config, _, err = c.readConfig(ctx, topicConfigPath(name))
+	return t, err
+}
+
+// loadStates reads the state of all partitions, and makes what is missing.
+func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
+	type at struct{ topic, partition int }
+	var all []at
+	for i := range topics {
+		for p := range topics[i].Partitions {
+			all = append(all, at{i, p})
+		}
+	}
+	var stateless atomic.Bool
+	err := inParallel(len(all), func(i int) error {
+		t := &topics[all[i].topic]
+		err := c.loadState(ctx, t, all[i].partition)
+		if errors.Is(err, meta.ErrNoNode) {
+			stateless.Store(true)
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	needID := slices.ContainsFunc(topics, func(t Topic) bool { return t.ID == [16]byte{} })
+	if !stateless.Load() && !needID {
+		return nil
+	}
+	return c.complete(ctx, topics)
+}
+
+func (c *Controller) loadState(ctx context.Context, t *Topic, p int) error {
+	path := statePath(t.Name, p)
+	data, version, err := c.tree.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	var n stateNode
+	if err := decode(path, data, &n); err != nil {
+		return err
+	}
+	part := &t.Partitions[p]
+	part.Leader, part.LeaderEpoch, part.ISR, part.version = n.Leader, n.LeaderEpoch, n.ISR, version
+	return nil
+}
+
+// complete gives topics that were made by hand what they lack.
+func (c *Controller) complete(ctx context.Context, topics []Topic) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	brokers, err := c.brokers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range topics {
+		if err := c.completeTopic(ctx, &topics[i], brokers); err != nil {
+			return fmt.Errorf("completing topic %s: %w", topics[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) completeTopic(ctx context.Context, t *Topic, brokers []int32) error {
+	var ops []meta.Op
+	if t.ID == [16]byte{} {
+		t.ID = NewID()
+		ops = append(ops, meta.SetOp(topicPath(t.Name), encodeTopic(t), meta.AnyVersion))
+	}
+	there := map[string]bool{}
+	paths, err := c.existing(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		there[p] = true
+	}
+	create := func(path string, data []byte) {
+		if !there[path] {
+			ops = append(ops, meta.CreateOp(path, data, meta.Persistent))
+		}
+	}
+	create(partitionsPath(t.Name), nil)
+	for p := range t.Partitions {
+		part := &t.Partitions[p]
+		if part.LeaderEpoch >= 0 {
+			continue
+		}
+		lead(part, brokers)
+		create(partitionPath(t.Name, p), nil)
+		create(statePath(t.Name, p), c.encodeState(part))
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	return c.multi(ctx, ops...)
+}
+
+// existing lists the nodes below a topic, parents first.
+func (c *Controller) existing(ctx context.Context, t *Topic) ([]string, error) {
+	var paths []string
+	add := func(parent string) ([]string, error) {
+		names, err := c.tree.Children(ctx, parent)
+		if errors.Is(err, meta.ErrNoNode) {
+			return nil, nil
+		}
+		var children []string
+		for _, n := range names {
+			children = append(children, parent+"/"+n)
+		}
+		paths = append(paths, children...)
+		return children, err
+	}
+	level := []string{topicPath(t.Name)}
+	for len(level) > 0 {
+		var next []string
+		for _, parent := range level {
+			children, err := add(parent)
+			if err != nil {
+				return nil, err
+			}
+			next = append(next, children...)
+		}
+		level = next
+	}
+	return paths, nil
+}
+
+// lead chooses the first leader of a new partition: the first replica that lives. All live replicas are in sync, as nothing is written.
+func lead(p *Partition, brokers []int32) {
+	p.Leader, p.LeaderEpoch, p.version = -1, 0, 0
+	p.ISR = []int32{}
+	for _, r := range p.Replicas {
+		if slices.Contains(brokers, r) {
+			p.ISR = append(p.ISR, r)
+		}
+	}
+	if len(p.ISR) > 0 {
+		p.Leader = p.ISR[0]
+	}
+}
+
+func (c *Controller) encodeState(p *Partition) []byte {
+	return encode(&stateNode{ControllerEpoch: c.epoch, Leader: p.Leader, Version: 1, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR})
+}
+
+// readConfig reads a node of own keys; without one there are none, and its version is -1.
+func (c *Controller) readConfig(ctx context.Context, path string) (map[string]string, int32, error) {
+	data, version, err := c.tree.Get(ctx, path)
+	if errors.Is(err, meta.ErrNoNode) {
+		return map[string]string{}, -1, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	n := configNode{}
+	if err := decode(path, data, &n); err != nil {
+		return nil, 0, err
+	}
+	if n.Config == nil {
+		n.Config = map[string]string{}
+	}
+	return n.Config, version, nil
+}
+
+// inParallel calls f for 0 to n-1 on a few goroutines and returns the first error. After one it starts no more calls.
+func inParallel(n int, f func(i int) error) error {
+	var (
+		next  atomic.Int64
+		once  sync.Once
+		first error
+		wg    sync.WaitGroup
+	)
+	for range min(readers, n) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := f(i); err != nil {
+					once.Do(func() { first = err })
+					next.Store(int64(n))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
