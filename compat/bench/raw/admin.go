@@ -16,8 +16,8 @@ const (
 	adminTimeoutMilli = 60_000
 )
 
-// Ready asks ApiVersions and Metadata for all topics, as a client does first, and fails unless both answer without error.
-func (c *Conn) Ready() error {
+// Versions asks ApiVersions and fails unless the answer is without error.
+func (c *Conn) Versions() error {
 	versions := kmsg.NewPtrApiVersionsRequest()
 	versions.SetVersion(3)
 	versions.ClientSoftwareName, versions.ClientSoftwareVersion = "gregor-bench", "1"
@@ -28,9 +28,17 @@ func (c *Conn) Ready() error {
 	if code := resp.(*kmsg.ApiVersionsResponse).ErrorCode; code != 0 {
 		return fmt.Errorf("ApiVersions: error code %d", code)
 	}
+	return nil
+}
+
+// Ready asks ApiVersions and Metadata for all topics, as a client does first, and fails unless both answer without error.
+func (c *Conn) Ready() error {
+	if err := c.Versions(); err != nil {
+		return err
+	}
 	meta := kmsg.NewPtrMetadataRequest()
 	meta.SetVersion(9)
-	resp, err = c.Do(meta)
+	resp, err := c.Do(meta)
 	if err != nil {
 		return err
 	}

@@ -1,21 +1,21 @@
 package work
 
 import (
+	"slices"
 	"time"
 
 	"gregor/compat/bench/raw"
 )
 
 const (
-	manyTopic      = "bench-many"
-	many           = 1000
-	manyRecord     = 1024
-	manyRate       = 5000                 // records a second
-	manyTick       = 5 * time.Millisecond // linger of the common clients: one request each tick
-	manyPerTick    = manyRate / int(time.Second/manyTick)
-	floodPerQuest  = 250 // partitions of one request of the flood
-	floodConns     = 2
-	manyWarmFactor = 1
+	manyTopic     = "bench-many"
+	many          = 1000
+	manyRecord    = 1024
+	manyRate      = 5000                 // records a second
+	manyTick      = 5 * time.Millisecond // linger of the common clients: one request each tick
+	manyPerTick   = manyRate / int(time.Second/manyTick)
+	floodPerQuest = 250 // partitions of one request of the flood
+	floodConns    = 2
 )
 
 // manyRequests are requests that together hold one record for each of the 1,000 partitions.
@@ -68,7 +68,8 @@ func partitionsFlood(e *Env) (Values, error) {
 	if err := e.createMany(); err != nil {
 		return nil, err
 	}
-	u, err := e.floodMany()
+	cycle := raw.NewCycle(inFlight, manyRequests(floodPerQuest)...)
+	u, err := e.flood(slices.Repeat([]*raw.Cycle{cycle}, floodConns), floodPerQuest)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package work
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -24,12 +25,8 @@ func rawProduce8x64k(e *Env) (Values, error) {
 		return nil, err
 	}
 	return e.withTopic(e.topic(), largePerQuest, func(*raw.Conn) (Values, error) {
-		request := raw.ProduceRequest(e.topic(), sequence(largePerQuest), batch)
-		requests := make([][]byte, largeConns)
-		for i := range requests {
-			requests[i] = request
-		}
-		u, err := e.flood(requests, largePerQuest)
+		cycle := raw.NewCycle(inFlight, raw.ProduceRequest(e.topic(), sequence(largePerQuest), batch))
+		u, err := e.flood(slices.Repeat([]*raw.Cycle{cycle}, largeConns), largePerQuest)
 		bytes := u.Count * largePerQuest * largeBatch
 		return Values{
 			"raw-produce-8x64k/mb":  perSecond(bytes, u.Wall) / 1e6,
@@ -42,11 +39,11 @@ func rawProduce8x64k(e *Env) (Values, error) {
 func rawProduce1x1k(e *Env) (Values, error) {
 	batch := raw.AppendBatch(nil, raw.Batch{Records: 1, ValueSize: 1024, Timestamp: time.Now().UnixMilli(), Seed: 1})
 	return e.withTopic(e.topic(), smallConns, func(*raw.Conn) (Values, error) {
-		requests := make([][]byte, smallConns)
-		for i := range requests {
-			requests[i] = raw.ProduceRequest(e.topic(), []int32{int32(i)}, batch)
+		cycles := make([]*raw.Cycle, smallConns)
+		for i := range cycles {
+			cycles[i] = raw.NewCycle(inFlight, raw.ProduceRequest(e.topic(), []int32{int32(i)}, batch))
 		}
-		u, err := e.flood(requests, 1)
+		u, err := e.flood(cycles, 1)
 		bytes := u.Count * 1024
 		return Values{
 			"raw-produce-1x1k/mb":  perSecond(bytes, u.Wall) / 1e6,
@@ -55,18 +52,18 @@ func rawProduce1x1k(e *Env) (Values, error) {
 	})
 }
 
-// flood sends request i over and over on connection i and counts answers.
-func (e *Env) flood(requests [][]byte, partitions int) (Usage, error) {
+// flood sends the requests of cycle i over and over on connection i and counts answers.
+func (e *Env) flood(cycles []*raw.Cycle, partitions int) (Usage, error) {
 	var answers atomic.Int64
 	var loads []func(*atomic.Bool) error
-	for _, r := range requests {
+	for _, cycle := range cycles {
 		c, err := raw.Dial(e.Broker.Addr)
 		if err != nil {
 			return Usage{}, err
 		}
 		defer c.Close()
 		p := raw.Pipeline{
-			Conn: c, Cycle: raw.NewCycle(inFlight, r), InFlight: inFlight, Answers: &answers,
+			Conn: c, Cycle: cycle, InFlight: inFlight, Answers: &answers,
 			Check: func(frame []byte) error { return raw.CheckProduce(frame, partitions) },
 		}
 		loads = append(loads, p.Run)

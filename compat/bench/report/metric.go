@@ -1,0 +1,81 @@
+package report
+
+import "fmt"
+
+// Names of the brokers that the table compares.
+const (
+	Gregor       = "gregor"
+	KafkaDefault = "kafka"
+	KafkaSynced  = "kafka-sync"
+)
+
+// Goal is a bound for gregor's figure.
+type Goal struct {
+	Limit    float64
+	Least    bool // at least Limit; else at most
+	Absolute bool // of the figure itself; else of its ratio to Kafka with its default
+}
+
+// Metric is one row of the table.
+type Metric struct {
+	Key   string // workload/figure
+	Label string
+	Unit  string
+	Goal  *Goal // nil: none
+}
+
+func least(ratio float64) *Goal    { return &Goal{Limit: ratio, Least: true} }
+func most(ratio float64) *Goal     { return &Goal{Limit: ratio} }
+func atLeast(value float64) *Goal  { return &Goal{Limit: value, Least: true, Absolute: true} }
+func lessThan(value float64) *Goal { return &Goal{Limit: value, Absolute: true} }
+func (g *Goal) met(v float64) bool { return g.Least && v >= g.Limit || !g.Least && v <= g.Limit }
+func (g *Goal) String() string {
+	sign, unit := "≤", "×"
+	if g.Least {
+		sign = "≥"
+	}
+	if g.Absolute {
+		unit = ""
+	}
+	return sign + " " + format(g.Limit) + unit
+}
+
+// Metrics are all rows in the order of the table.
+func Metrics() []Metric {
+	m := []Metric{
+		{"produce-1k/mb", "produce 1 KiB, franz-go, 6 partitions", "MB/s", least(1)},
+		{"produce-1k/cpu", "… broker CPU", "s/GB", most(0.5)},
+		{"produce-100b/mb", "produce 100 B, franz-go, 6 partitions", "MB/s", nil},
+		{"produce-100b/cpu", "… broker CPU", "s/GB", nil},
+		{"raw-produce-8x64k/mb", "prebuilt requests of 8 × 64 KiB", "MB/s", least(1.5)},
+		{"raw-produce-8x64k/cpu", "… broker CPU", "s/GB", nil},
+		{"raw-produce-1x1k/mb", "prebuilt requests of 1 × 1 KiB", "MB/s", least(1.5)},
+		{"raw-produce-1x1k/cpu", "… broker CPU", "s/GB", nil},
+		{"ack/p50", "ack at 2,000 records/s, p50", "ms", most(1)},
+		{"ack/p99", "… p99", "ms", most(0.5)},
+		{"ack/p999", "… p99.9", "ms", nil},
+		{"end-to-end/p50", "end to end at 2,000 records/s, p50", "ms", nil},
+		{"end-to-end/p99", "… p99", "ms", most(1.0 / 3)},
+		{"end-to-end/p999", "… p99.9", "ms", nil},
+	}
+	for _, conns := range []int{1, 8} {
+		name := fmt.Sprintf("raw-fetch-%d", conns)
+		m = append(m,
+			Metric{name + "/gb", fmt.Sprintf("fetch from page cache, %d connection(s)", conns), "GB/s", least(1)},
+			Metric{name + "/cpu", "… broker CPU", "s/GB", most(1)},
+			Metric{name + "/bare", "… bare sendfile loop of the same files", "GB/s", nil},
+			Metric{name + "/ratio", "… share of the bare loop", "", atLeast(0.9)},
+		)
+	}
+	return append(m,
+		Metric{"partitions-1000/p50", "1,000 partitions at 5,000 records/s, p50", "ms", nil},
+		Metric{"partitions-1000/p99", "… p99", "ms", lessThan(10)},
+		Metric{"partitions-1000-flood/rate", "1,000 partitions, flood", "records/s", atLeast(100_000)},
+		Metric{"start-empty/ms", "start on an empty directory", "ms", lessThan(20)},
+		Metric{"start-1000/clean", "start on 1,000 partitions, clean", "ms", nil},
+		Metric{"start-1000/killed", "… after kill -9, all of them ready", "ms", lessThan(150)},
+		Metric{"idle/rss", "idle memory (RSS)", "MB", lessThan(15)},
+		Metric{"idle/cpu", "idle CPU", "% of a core", lessThan(0.1)},
+		Metric{"idle/connection", "memory of an idle connection, of 2,000", "kB", lessThan(20)},
+	)
+}
