@@ -9,6 +9,7 @@ import (
 
 	"gregor/log/vfs"
 	"gregor/log/vfs/crashfs"
+	"gregor/log/vfs/faultfs"
 )
 
 // fileSystems are the implementations that must behave alike.
@@ -16,6 +17,7 @@ func fileSystems(t *testing.T) map[string]func() (vfs.FS, string) {
 	return map[string]func() (vfs.FS, string){
 		"os":      func() (vfs.FS, string) { return vfs.OS(), t.TempDir() },
 		"crashfs": func() (vfs.FS, string) { return crashfs.New(), "/data" },
+		"faultfs": func() (vfs.FS, string) { return faultfs.New(crashfs.New()), "/data" },
 	}
 }
 
