@@ -1,11 +1,15 @@
 package config
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Server is the configuration of one broker, typed and checked. It is made by NewServer and never changes.
 type Server struct {
 	// NodeID is broker.id or node.id, -1 when neither was given.
 	NodeID int32
+	Rack   string
 	// LogDir is the one data directory, as it was given.
 	LogDir    string
 	Listeners []Listener
@@ -18,16 +22,17 @@ type Server struct {
 	DeleteTopics             bool
 
 	SocketRequestMaxBytes int32
-	// QueuedMaxRequestBytes is -1 for no limit of the operator's.
+	// QueuedMaxRequestBytes is 0 when the broker is to choose.
 	QueuedMaxRequestBytes int64
-	ConnectionsMaxIdle    time.Duration // 0 or less: never
-	MaxConnections        int32
-	MaxConnectionsPerIP   int32
+	ConnectionsMaxIdle    time.Duration // 0: never
+	MaxConnections        int32         // 0: no limit
+	MaxConnectionsPerIP   int32         // 0: no limit
 	FetchMaxBytes         int32
 	FetchSessionSlots     int32
 
 	RetentionCheckInterval            time.Duration
 	FlushOffsetCheckpointInterval     time.Duration
+	StartOffsetCheckpointInterval     time.Duration
 	HighWatermarkCheckpointInterval   time.Duration
 	ProducerIDExpiration              time.Duration
 	ProducerIDExpirationCheckInterval time.Duration
@@ -47,59 +52,75 @@ type Server struct {
 	// Defaults is the configuration of a topic without keys of its own.
 	Defaults Topic
 
+	// values are the effective values of all broker keys, nil for those without one.
+	values map[string]any
+	// layers are what was given, the strongest source first, one for each source.
 	layers []Layer
 }
 
-// Listener is one address that is listened on, or advertised.
-type Listener struct {
-	Name string // PLAINTEXT
-	Host string // "" is every address, when listening
-	Port int32  // 0 chooses a free one, when listening
+// The accessors are for keys of the right type that have a value, which the tests see to.
+
+func (s *Server) integer(name string) int64 {
+	n, _ := s.values[name].(int64)
+	return n
 }
 
-// Layer is a set of values from one place. Keys are Kafka's names.
-type Layer struct {
-	// Origin is for messages: a file name, "environment", "--set".
-	Origin string
-	// Source is what DescribeConfigs says of these values; 0 means SourceStatic.
-	Source Source
-	Values map[string]string
-	// Lines has the line of each key in a file, for messages; may be nil.
-	Lines map[string]int
+func (s *Server) boolean(name string) bool {
+	b, _ := s.values[name].(bool)
+	return b
 }
 
-// Report is what is not wrong but must be said at the start, each list sorted by name.
-type Report struct {
-	Notes []Note
+func (s *Server) text(name string) string { return format(s.values[name]) }
+
+func (s *Server) list(name string) []string {
+	l, _ := s.values[name].([]string)
+	return l
 }
 
-// Note is one key that was given and has no effect, or not the one that Kafka gives it.
-type Note struct {
-	Key    string
-	Origin string
-	// Unknown says that Kafka never had the key.
-	Unknown bool
-	// Text says what happens instead.
-	Text string
+// duration reads a key in milliseconds; what a time.Duration cannot hold becomes its largest value, 292 years.
+func (s *Server) duration(name string) time.Duration {
+	ms := s.integer(name)
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
 }
 
-// NewServer makes a configuration from layers, the strongest first: NewServer(Layer{Values: settings}) for one map. The error
-// names every wrong key with its value and what is allowed. The report is valid with an error as well.
-func NewServer(layers ...Layer) (*Server, Report, error) {
-	return &Server{layers: layers}, Report{}, nil
+// limit reads a key whose largest value means none.
+func (s *Server) limit(name string) int32 {
+	if n := s.integer(name); n != math.MaxInt32 {
+		return int32(n)
+	}
+	return 0
 }
 
-// Topic returns the effective configuration of a topic with the given keys of its own. The error is that of ValidateTopic.
-func (s *Server) Topic(overrides map[string]string) (Topic, error) {
-	return s.Defaults, ValidateTopic(overrides)
+func (s *Server) fill() {
+	s.Rack = s.text("broker.rack")
+	s.NumPartitions = int32(s.integer("num.partitions"))
+	s.DefaultReplicationFactor = int16(s.integer("default.replication.factor"))
+	s.AutoCreateTopics = s.boolean("auto.create.topics.enable")
+	s.DeleteTopics = s.boolean("delete.topic.enable")
+	s.SocketRequestMaxBytes = int32(s.integer("socket.request.max.bytes"))
+	s.QueuedMaxRequestBytes = max(0, s.integer("queued.max.request.bytes"))
+	s.ConnectionsMaxIdle = max(0, s.duration("connections.max.idle.ms"))
+	s.MaxConnections = s.limit("max.connections")
+	s.MaxConnectionsPerIP = s.limit("max.connections.per.ip")
+	s.FetchMaxBytes = int32(s.integer("fetch.max.bytes"))
+	s.FetchSessionSlots = int32(s.integer("max.incremental.fetch.session.cache.slots"))
+	s.RetentionCheckInterval = s.duration("log.retention.check.interval.ms")
+	s.FlushOffsetCheckpointInterval = s.duration("log.flush.offset.checkpoint.interval.ms")
+	s.StartOffsetCheckpointInterval = s.duration("log.flush.start.offset.checkpoint.interval.ms")
+	s.HighWatermarkCheckpointInterval = s.duration("replica.high.watermark.checkpoint.interval.ms")
+	s.ProducerIDExpiration = s.duration("producer.id.expiration.ms")
+	s.ProducerIDExpirationCheckInterval = s.duration("producer.id.expiration.check.interval.ms")
+	s.RecoveryThreads = int32(s.integer("num.recovery.threads.per.data.dir"))
+	s.OffsetsTopicPartitions = int32(s.integer("offsets.topic.num.partitions"))
+	s.OffsetsTopicReplication = int16(s.integer("offsets.topic.replication.factor"))
+	s.OffsetsTopicSegmentBytes = int32(s.integer("offsets.topic.segment.bytes"))
+	s.TransactionTopicPartitions = int32(s.integer("transaction.state.log.num.partitions"))
+	s.TransactionReplication = int16(s.integer("transaction.state.log.replication.factor"))
+	s.TransactionSegmentBytes = int32(s.integer("transaction.state.log.segment.bytes"))
+	s.TransactionMinISR = int32(s.integer("transaction.state.log.min.isr"))
+	s.FastBoot = s.boolean("gregor.fast.boot")
+	s.Defaults = s.typed(nil)
 }
-
-// ValidateTopic checks the keys of a topic. The error's text is Kafka's and belongs to INVALID_CONFIG.
-func ValidateTopic(overrides map[string]string) error { return nil }
-
-// DescribeTopic returns the entries of a topic with the given keys of its own, in Kafka's order: those named, or all for nil names.
-// Unknown names are left out.
-func (s *Server) DescribeTopic(overrides map[string]string, names []string) []Entry { return nil }
-
-// DescribeBroker returns the broker's entries: those named, or all for nil names. Unknown names are left out.
-func (s *Server) DescribeBroker(names []string) []Entry { return nil }

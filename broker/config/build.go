@@ -1,0 +1,258 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// ValueError is one key with a value that cannot be used.
+type ValueError struct {
+	Key    string
+	Value  string
+	Origin string // file and line, "environment", a flag; may be ""
+	// Problem says what is wrong and what is allowed.
+	Problem string
+}
+
+func (e *ValueError) Error() string {
+	if e.Origin == "" {
+		return fmt.Sprintf("%s=%s: %s", e.Key, e.Value, e.Problem)
+	}
+	return fmt.Sprintf("%s=%s (%s): %s", e.Key, e.Value, e.Origin, e.Problem)
+}
+
+// Report is what is not wrong but must be said at the start, sorted by key.
+type Report struct {
+	Notes []Note
+}
+
+// Note is one key that was given and has no effect, or not the one that Kafka gives it.
+type Note struct {
+	Key    string
+	Origin string
+	// Unknown says that Kafka never had the key.
+	Unknown bool
+	// Text says what happens instead.
+	Text string
+}
+
+func (n Note) String() string { return n.Key + ": " + n.Text }
+
+// builder collects what is said about values while a Server is made.
+type builder struct {
+	server *Server
+	static Layer
+	origin map[string]string
+	// controllers are the listeners of a KRaft controller, which are left out.
+	controllers []string
+	notes       []Note
+	errs        []error
+}
+
+// NewServer makes a configuration from layers, the strongest first: NewServer(Layer{Values: settings}) for one map. The error
+// joins a *ValueError for every wrong key. The report is valid with an error as well.
+func NewServer(layers ...Layer) (*Server, Report, error) {
+	b := &builder{
+		server: &Server{values: map[string]any{}},
+		static: Layer{Source: SourceStatic, Values: Merge(layers...)},
+		origin: map[string]string{},
+	}
+	b.controllers = splitList(strings.ToUpper(strings.TrimSpace(b.static.Values["controller.listener.names"])))
+	var dynamic []Layer
+	for i := len(layers) - 1; i >= 0; i-- {
+		l := layers[i]
+		if !l.isStatic() {
+			dynamic = append(dynamic, l)
+			continue
+		}
+		for name := range l.Values {
+			b.origin[name] = l.where(name)
+		}
+		for _, name := range l.Repeated {
+			b.note(name, "is given more than once; the last value counts", false)
+		}
+	}
+	b.readStatic()
+	b.nodeID()
+	sort.SliceStable(dynamic, func(i, j int) bool { return dynamic[i].Source < dynamic[j].Source })
+	b.server.layers = append(dynamic, b.static)
+	b.effective()
+	b.server.fill()
+	b.logDir()
+	b.listeners()
+	b.compactionLag()
+	sort.SliceStable(b.notes, func(i, j int) bool { return b.notes[i].Key < b.notes[j].Key })
+	return b.server, Report{Notes: b.notes}, errors.Join(b.errs...)
+}
+
+func (b *builder) note(name, text string, unknown bool) {
+	b.notes = append(b.notes, Note{Key: name, Origin: b.origin[name], Unknown: unknown, Text: text})
+}
+
+func (b *builder) fail(name, problem string) {
+	b.errs = append(b.errs, &ValueError{Key: name, Value: b.static.Values[name], Origin: b.origin[name], Problem: problem})
+}
+
+// readStatic checks every given key, and takes those out that are not ours.
+func (b *builder) readStatic() {
+	for _, name := range slices.Sorted(maps.Keys(b.static.Values)) {
+		k, ok := brokerCatalog().byName[name]
+		if !ok {
+			b.unused(name)
+			delete(b.static.Values, name)
+			continue
+		}
+		v, _, problem := k.parse(b.static.Values[name])
+		switch {
+		case problem != "":
+			b.fail(name, k.explain(problem))
+		case k.idle != "" && format(v) != k.def:
+			b.note(name, "has no effect: "+k.idle, false)
+		}
+	}
+}
+
+// explain adds what is allowed to Kafka's wording.
+func (k *key) explain(problem string) string {
+	problem = strings.ToLower(problem[:1]) + problem[1:]
+	switch {
+	case k.rule != nil:
+		return problem + "; allowed: " + k.rule.allowed()
+	case k.typ == Boolean:
+		return problem
+	}
+	return problem + "; allowed: a whole number of type " + k.typ.String()
+}
+
+func (b *builder) unused(name string) {
+	if text, ok := unsupportedCatalog()[name]; ok {
+		b.note(name, "is not supported: "+text, false)
+		return
+	}
+	if text, ok := unsupportedPrefix(name); ok {
+		b.note(name, "is not supported: "+text, false)
+		return
+	}
+	if k, ok := topicCatalog().byName[name]; ok {
+		text := "is a topic's key and is ignored here"
+		if len(k.from) > 0 {
+			text += "; the broker's default for it is " + k.from[0].name
+		}
+		b.note(name, text, true)
+		return
+	}
+	text := "is not a key of Kafka or gregor and is ignored"
+	if near := Nearest(name); near != "" {
+		text += "; did you mean " + near + "?"
+	}
+	b.note(name, text, true)
+}
+
+// effective finds the value of each key: the strongest layer's, else the default. Values that are wrong were reported, and leave the default.
+func (b *builder) effective() {
+	for name, k := range brokerCatalog().byName {
+		if !k.null {
+			b.server.values[name], _, _ = k.parse(k.def)
+		}
+		for _, l := range b.server.layers {
+			text, given := l.Values[name]
+			if !given {
+				continue
+			}
+			if v, _, problem := k.parse(text); problem == "" {
+				b.server.values[name] = v
+				break
+			}
+		}
+	}
+}
+
+// nodeID makes broker.id and node.id the same, as DescribeConfigs shows them.
+func (b *builder) nodeID() {
+	b.server.NodeID = -1
+	broker, hasBroker := b.static.Values["broker.id"]
+	node, hasNode := b.static.Values["node.id"]
+	switch {
+	case hasBroker && hasNode && broker != node:
+		b.fail("node.id", "must be the same as broker.id, which is "+broker)
+		return
+	case hasBroker && !hasNode:
+		node = broker
+	case !hasNode:
+		return
+	}
+	v, _, problem := brokerCatalog().byName["broker.id"].parse(node)
+	if n, ok := v.(int64); ok && problem == "" {
+		b.server.NodeID = int32(n)
+		if n >= 0 {
+			b.static.Values["broker.id"], b.static.Values["node.id"] = node, node
+		}
+	}
+}
+
+func (b *builder) logDir() {
+	name := "log.dirs"
+	dirs := b.server.list(name)
+	if b.server.values[name] == nil {
+		name = "log.dir"
+		dirs = b.server.list(name)
+	}
+	switch {
+	case len(dirs) > 1:
+		b.fail(name, fmt.Sprintf("%d directories are given, and only one is possible so far; keep one of them", len(dirs)))
+	case len(dirs) == 0 || dirs[0] == "":
+		b.fail(name, "is empty; allowed: the path of a directory")
+	default:
+		b.server.LogDir = dirs[0]
+	}
+}
+
+func (b *builder) listeners() {
+	s := b.server
+	protocols, err := protocolMap(s.text("listener.security.protocol.map"))
+	if err != nil {
+		b.fail("listener.security.protocol.map", err.Error())
+		return
+	}
+	controllers := b.controllers
+	s.Listeners, err = listenerSet(s.list("listeners"), protocols, controllers)
+	switch {
+	case err != nil:
+		b.fail("listeners", err.Error())
+		return
+	case len(s.Listeners) == 0:
+		b.fail("listeners", "no address to listen on; allowed: for example "+defaultAddr)
+		return
+	}
+	s.Advertised, err = listenerSet(s.list("advertised.listeners"), protocols, controllers)
+	if err != nil {
+		b.fail("advertised.listeners", err.Error())
+		return
+	}
+	b.advertised()
+}
+
+func (b *builder) advertised() {
+	for _, a := range b.server.Advertised {
+		known := slices.ContainsFunc(b.server.Listeners, func(l Listener) bool { return l.Name == a.Name })
+		switch {
+		case !known:
+			b.fail("advertised.listeners", a.Name+" is not among listeners")
+		case a.Host == "" || a.Host == "0.0.0.0" || a.Host == "::":
+			b.fail("advertised.listeners", "clients cannot connect to "+a.String()+"; allowed: a host name or address that they can reach")
+		case a.Port == 0:
+			b.fail("advertised.listeners", "clients cannot connect to port 0 of "+a.String())
+		}
+	}
+}
+
+func (b *builder) compactionLag() {
+	low, high := b.server.integer("log.cleaner.min.compaction.lag.ms"), b.server.integer("log.cleaner.max.compaction.lag.ms")
+	if low > high {
+		b.fail("log.cleaner.min.compaction.lag.ms", fmt.Sprintf("is greater than log.cleaner.max.compaction.lag.ms, which is %d", high))
+	}
+}

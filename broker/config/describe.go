@@ -1,0 +1,97 @@
+package config
+
+// DescribeTopic returns the entries of a topic with the given keys of its own, sorted by name: those named, or all for nil names. Unknown names
+// are left out. Names, values, sources and synonyms are those that Kafka gives; a default that is computed from several broker keys
+// (retention.ms from log.retention.hours) has no synonyms, as in Kafka.
+func (s *Server) DescribeTopic(overrides map[string]string, names []string) []Entry {
+	c := topicCatalog()
+	var entries []Entry
+	for _, name := range selected(c, names) {
+		k := c.byName[name]
+		_, isOwn := overrides[name]
+		if k.hidden && !isOwn {
+			continue
+		}
+		e := Entry{Name: name, Type: k.typ, Documentation: k.doc, Source: SourceDefault}
+		e.Value = text(s.topicValue(k, overrides))
+		if isOwn {
+			e.Synonyms = append(e.Synonyms, Synonym{Name: name, Value: e.Value, Source: SourceTopic})
+		}
+		if len(k.from) > 0 {
+			e.Synonyms = append(e.Synonyms, s.synonyms(k.from[0].name)...)
+		}
+		if len(e.Synonyms) > 0 {
+			e.Source = e.Synonyms[0].Source
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// DescribeBroker returns the broker's entries, sorted by name: those named, or all for nil names. Unknown names are left out.
+func (s *Server) DescribeBroker(names []string) []Entry {
+	c := brokerCatalog()
+	entries := make([]Entry, 0, len(c.names))
+	for _, name := range selected(c, names) {
+		k := c.byName[name]
+		e := Entry{Name: name, Type: k.typ, ReadOnly: !k.dynamic, Documentation: k.doc, Source: SourceDefault}
+		e.Value = text(s.values[name])
+		e.Synonyms = s.synonyms(name)
+		if len(e.Synonyms) > 0 {
+			e.Source = e.Synonyms[0].Source
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// selected returns the catalog's names that are wanted, sorted.
+func selected(c catalog, names []string) []string {
+	if names == nil {
+		return c.names
+	}
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var found []string
+	for _, name := range c.names {
+		if wanted[name] {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// synonyms lists what was given for a broker key and those that stand in for it, strongest source first, then the defaults. Kafka leaves out
+// what comes before the first value of the key itself, and everything when there is none; so do we.
+func (s *Server) synonyms(name string) []Synonym {
+	var all []Synonym
+	for _, l := range s.layers {
+		for _, other := range fallbacks(name) {
+			if v, ok := l.Values[other]; ok {
+				all = append(all, Synonym{Name: other, Value: &v, Source: l.Source})
+			}
+		}
+	}
+	for _, other := range fallbacks(name) {
+		if k := brokerCatalog().byName[other]; !k.null {
+			all = append(all, Synonym{Name: other, Value: &k.def, Source: SourceDefault})
+		}
+	}
+	for i := range all {
+		if all[i].Name == name {
+			return all[i:]
+		}
+	}
+	return nil
+}
+
+// text is the value as DescribeConfigs has it.
+func text(v any) *string {
+	if v == nil {
+		return nil
+	}
+	s := format(v)
+	return &s
+}

@@ -1,0 +1,88 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Listener is one address that is listened on, or advertised.
+type Listener struct {
+	Name string // PLAINTEXT
+	Host string // "" is every address, when listening
+	Port int32  // 0 chooses a free one, when listening
+}
+
+func (l Listener) String() string {
+	return l.Name + "://" + net.JoinHostPort(l.Host, strconv.Itoa(int(l.Port)))
+}
+
+// parseListener reads NAME://HOST:PORT. An IPv6 host stands in brackets. The name is returned in upper case.
+func parseListener(text string) (Listener, error) {
+	name, address, ok := strings.Cut(text, "://")
+	if !ok || name == "" {
+		return Listener{}, fmt.Errorf("%q is not of the form NAME://HOST:PORT", text)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return Listener{}, fmt.Errorf("%q is not of the form NAME://HOST:PORT (an IPv6 address needs brackets: NAME://[::1]:9092)", text)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return Listener{}, fmt.Errorf("port %q of %q is not a number from 0 to 65535", port, text)
+	}
+	if strings.ContainsAny(host, " /,") {
+		return Listener{}, fmt.Errorf("host %q of %q is not a host name or address", host, text)
+	}
+	return Listener{Name: strings.ToUpper(name), Host: host, Port: int32(n)}, nil
+}
+
+// listenerSet checks a list of listeners. Names that are in skip are left out.
+func listenerSet(items []string, protocols map[string]string, skip []string) ([]Listener, error) {
+	var set []Listener
+	for _, item := range items {
+		l, err := parseListener(item)
+		if err != nil {
+			return nil, err
+		}
+		if oneOf(skip).has(l.Name) {
+			continue
+		}
+		switch p, known := protocols[l.Name]; {
+		case !known:
+			return nil, fmt.Errorf("listener %s has no security protocol; add %s:PLAINTEXT to listener.security.protocol.map", l.Name, l.Name)
+		case p != "PLAINTEXT":
+			return nil, fmt.Errorf("listener %s is %s, which is not built yet; only PLAINTEXT is", l.Name, p)
+		}
+		for _, other := range set {
+			if other.Name == l.Name {
+				return nil, fmt.Errorf("listener %s is named twice; each needs a name of its own", l.Name)
+			}
+			if other.Port == l.Port && l.Port != 0 && other.Host == l.Host {
+				return nil, fmt.Errorf("listeners %s and %s have the same address", other, l)
+			}
+		}
+		set = append(set, l)
+	}
+	return set, nil
+}
+
+// protocolMap reads NAME:PROTOCOL pairs.
+func protocolMap(text string) (map[string]string, error) {
+	protocols := map[string]string{}
+	for _, pair := range splitList(strings.TrimSpace(text)) {
+		name, protocol, ok := strings.Cut(pair, ":")
+		name, protocol = strings.ToUpper(strings.TrimSpace(name)), strings.ToUpper(strings.TrimSpace(protocol))
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not of the form NAME:PROTOCOL", pair)
+		}
+		switch protocol {
+		case "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL":
+			protocols[name] = protocol
+		default:
+			return nil, fmt.Errorf("%q is not a security protocol; allowed: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL", protocol)
+		}
+	}
+	return protocols, nil
+}
