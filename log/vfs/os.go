@@ -32,9 +32,31 @@ type osFS struct {
 
 // syncRoot is a directory that syncfs(2) is called on. The kernel remembers per open descriptor which write errors it has
 // reported: a descriptor opened for each call would miss one that another process' syncfs saw first.
+//
+// An error is reported once, so calls are serialised and the first failure is kept: of two callers whose files it hit, none
+// is told that all is well.
 type syncRoot struct {
 	dir *os.File
-	err error // ErrUnsupported, for good
+
+	mu  sync.Mutex
+	err error // ErrUnsupported or the first failure, for good
+}
+
+func (r *syncRoot) sync() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = syncfs(r.dir)
+	}
+	return r.err
+}
+
+// unsupported returns an error if the file system was found to have no usable syncfs.
+func (r *syncRoot) unsupported() error {
+	if r.dir == nil {
+		return ErrUnsupported
+	}
+	return nil
 }
 
 func (o *osFS) Create(name string) (File, error) {
@@ -73,8 +95,11 @@ func (o *osFS) SyncDir(dir string) error { return syncDir(dir) }
 
 // PrepareSyncAll makes later SyncAll calls for dir report every write error from now on. It does no I/O.
 func (o *osFS) PrepareSyncAll(dir string) error {
-	_, err := o.root(dir)
-	return err
+	root, err := o.root(dir)
+	if err != nil {
+		return err
+	}
+	return root.unsupported()
 }
 
 func (o *osFS) SyncAll(dir string) error {
@@ -82,11 +107,11 @@ func (o *osFS) SyncAll(dir string) error {
 	if err != nil {
 		return err
 	}
-	return syncfs(root)
+	return root.sync()
 }
 
-// root returns the descriptor that syncs the file system of dir, or ErrUnsupported.
-func (o *osFS) root(dir string) (*os.File, error) {
+// root returns what syncs the file system of dir.
+func (o *osFS) root(dir string) (*syncRoot, error) {
 	o.syncfsReports.Do(func() { o.syncfsOK = kernelReportsSyncfs() })
 	if !o.syncfsOK {
 		return nil, ErrUnsupported
@@ -94,7 +119,7 @@ func (o *osFS) root(dir string) (*os.File, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r, ok := o.mu.roots[dir]; ok {
-		return r.dir, r.err
+		return r, nil
 	}
 	d, err := os.Open(dir)
 	if err != nil {
@@ -110,7 +135,7 @@ func (o *osFS) root(dir string) (*os.File, error) {
 		o.mu.roots = make(map[string]*syncRoot)
 	}
 	o.mu.roots[dir] = r
-	return r.dir, r.err
+	return r, nil
 }
 
 func (o *osFS) Lock(name string) (io.Closer, error) {

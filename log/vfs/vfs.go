@@ -67,7 +67,7 @@ type FS interface {
 	// SyncDir makes the entries of dir durable.
 	SyncDir(dir string) error
 	// SyncAll makes everything on the file system that holds dir durable (syncfs), or returns ErrUnsupported.
-	// An error is as final as that of File.Sync, for every file written since the last success.
+	// An error is as final as that of File.Sync, for every file written since the last success; later calls return it again.
 	SyncAll(dir string) error
 	// Lock takes an exclusive lock on the file name, made if missing, until the closer is closed or the process ends.
 	Lock(name string) (io.Closer, error)
