@@ -12,6 +12,8 @@ type Marker struct {
 	CoordinatorEpoch int32
 	Commit           bool
 	Timestamp        int64 // milliseconds
+	// Version is the transaction version (KIP-890): from 2 on a marker has the epoch after the transaction's.
+	Version int16
 }
 
 // Completed is a transaction that a marker ended; aborted ones are written to the .txnindex.
@@ -23,8 +25,8 @@ type Completed struct {
 	Aborted          bool
 }
 
-// CheckMarker decides if a marker from a coordinator may be appended. Errors: ErrFenced, ErrCoordinatorFenced. It has the rule of
-// transaction versions 0 and 1: the epoch may be the current one.
+// CheckMarker decides if a marker from a coordinator may be appended. Errors: ErrFenced, ErrCoordinatorFenced. Before transaction version 2
+// the epoch may be the current one; from then on it must be newer, unless the marker is repeated.
 func (s *State) CheckMarker(m Marker) error {
 	e := s.producers[m.ProducerID]
 	if e == nil {
@@ -32,6 +34,9 @@ func (s *State) CheckMarker(m Marker) error {
 	}
 	if m.Epoch < e.epoch {
 		return fmt.Errorf("%w: marker of producer %d has epoch %d, newest is %d", ErrFenced, m.ProducerID, m.Epoch, e.epoch)
+	}
+	if m.Version >= 2 && m.Epoch == e.epoch && e.txnFirst >= 0 {
+		return fmt.Errorf("%w: marker of producer %d has the open transaction's epoch %d, want a newer one", ErrFenced, m.ProducerID, m.Epoch)
 	}
 	if m.CoordinatorEpoch < e.coord {
 		return fmt.Errorf("%w: marker of producer %d has coordinator epoch %d, newest is %d", ErrCoordinatorFenced, m.ProducerID, m.CoordinatorEpoch, e.coord)
