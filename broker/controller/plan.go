@@ -57,12 +57,14 @@ func planTopics(cl *cluster, topics []NewTopic) []plan {
 		if p.err != nil {
 			continue
 		}
-		if total += len(p.topic.Partitions); total > maxPartitionsPerRequest {
-			*p = plan{err: refuse(kerr.PolicyViolation, "Excessively large number of partitions per request.")}
-			continue
-		}
+		total += len(p.topic.Partitions)
 		taken[unified(p.topic.Name)] = p.topic.Name
 		cl.start += len(p.topic.Partitions)
+	}
+	if total > maxPartitionsPerRequest {
+		for i := range plans {
+			plans[i] = plan{err: tooManyPartitions()}
+		}
 	}
 	return plans
 }
@@ -141,12 +143,16 @@ func planAutomatic(cl *cluster, n *NewTopic) ([][]int32, error) {
 		replication = min(replication, max(len(cl.brokers), 1))
 	}
 	if partitions > maxPartitionsPerRequest {
-		return nil, refuse(kerr.PolicyViolation, "Excessively large number of partitions per request.")
+		return nil, tooManyPartitions()
 	}
 	if replication > len(cl.brokers) {
 		return nil, tooFewBrokers(replication, len(cl.brokers))
 	}
 	return assign(cl.brokers, 0, partitions, replication, cl.start), nil
+}
+
+func tooManyPartitions() *Error {
+	return refuse(kerr.PolicyViolation, "Excessively large number of partitions per request.")
 }
 
 func tooFewBrokers(replication, brokers int) *Error {
