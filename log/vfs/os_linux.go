@@ -101,6 +101,17 @@ func preallocate(f *os.File, raw syscall.RawConn, size int64) error {
 	return nil
 }
 
+// lockFile takes a lock of the open file description. Unlike flock(2) it excludes the record locks that a Java process takes on
+// the same file, and unlike those it excludes other openers in this process.
+func lockFile(f *os.File) error {
+	whole := unix.Flock_t{Type: unix.F_WRLCK}
+	err := control(f, func(fd int) error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &whole) })
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return ErrLocked
+	}
+	return err
+}
+
 func control(f *os.File, call func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -3,8 +3,11 @@ package vfs
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestReleaseAtLeast(t *testing.T) {
@@ -48,5 +51,34 @@ func TestSyncAllOnKernelFileSystemIsUnsupported(t *testing.T) {
 	err := o.SyncAll(filepath.Join(t.TempDir(), "none"))
 	if !errors.Is(err, ErrUnsupported) || !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("syncfs of a missing directory: %v", err)
+	}
+}
+
+// TestLockExcludesRecordLocks: a Java process locks by fcntl(2).
+func TestLockExcludesRecordLocks(t *testing.T) {
+	name := filepath.Join(t.TempDir(), ".lock")
+	l, err := OS().Lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	record := func() error {
+		return unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	}
+	if err := record(); !errors.Is(err, unix.EAGAIN) {
+		t.Fatalf("a record lock beside ours: %v, want EAGAIN", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := record(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OS().Lock(name); !errors.Is(err, ErrLocked) {
+		t.Fatalf("our lock beside a record lock: %v, want ErrLocked", err)
 	}
 }
