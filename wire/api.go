@@ -13,8 +13,11 @@ import (
 // Handler answers requests.
 type Handler interface {
 	// Handle answers one request. It is called on the connection's goroutine, for one request at a time and in order. The
-	// context ends when the connection or the server does. It must not block on a sync or on data to come: it returns a
-	// Reply with Pending instead.
+	// context ends when the connection or the server does, and when the peer has closed while a Pending without Pipeline waits. Handle
+	// must not block on a sync or on data to come: it returns a Reply with Pending instead. A panic ends the connection.
+	//
+	// The Request and its Body are valid until Handle returned and, with a Reply of Pending, until that is done; they are used
+	// again afterwards. The byte slices in the Body are valid until Handle returned in any case. Strings are ordinary strings.
 	Handle(ctx context.Context, req *Request) Reply
 }
 
@@ -60,10 +63,15 @@ type Reply struct {
 
 // Pending is an answer to come. Its methods are called on the connection's goroutine only.
 type Pending interface {
-	// Poll returns the answer when it is ready. It is called after Request.Wake, at the Deadline, and when it becomes the
-	// oldest of the connection. After it returned true it is not called again. It must return true once now is not before the Deadline.
+	// Poll returns the answer when it is ready; the answer may not be Pending again. Only the oldest of a connection is asked: after
+	// Request.Wake, at the Deadline, and when it has become the oldest. After it returned true it is not called again. It must return
+	// true once now is not before the Deadline.
+	//
+	// When the context of its Handle has ended nobody waits for it any more, because the peer closed or the server stops: it is asked once
+	// again and should then return true with what there is. If it returns false it is cancelled and the connection ends. Answers whose Reply
+	// said Pipeline are short by nature and are waited for in that case too.
 	Poll(now time.Time) (Reply, bool)
-	// Deadline is when Poll must be called at the latest.
+	// Deadline is when Poll must be called at the latest; the zero time is never.
 	Deadline() time.Time
 	// Cancel is called instead of a Poll that returns true when the connection ends first.
 	Cancel()
@@ -73,7 +81,8 @@ type Pending interface {
 type Body interface {
 	// Key and Version choose the response header.
 	Key() int16
-	// Encode adds the body at the given version to p.
+	// Encode adds the body at the given version to p. It is called once, also when the connection ended before, since the
+	// sections that it adds are released by that.
 	Encode(p *Payload, version int16)
 }
 
@@ -95,7 +104,8 @@ type Section struct {
 type Config struct {
 	Handler Handler
 	Logger  *slog.Logger // nil discards
-	// Supports reports the version range that is handled and advertised for a key; ok false closes the connection. Needed.
+	// Supports reports the version range that is handled for a key; ok false closes the connection. It is called for every request. Needed.
+	// ApiVersions (18) at a version outside is answered here: body of version 0, UNSUPPORTED_VERSION, its own range (KIP-511).
 	Supports func(key int16) (min, max int16, ok bool)
 	// MaxFrame is the largest request in bytes (socket.request.max.bytes), 104857600.
 	MaxFrame int32

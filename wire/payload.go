@@ -18,6 +18,31 @@ type placed struct {
 // Add appends a section after the bytes that are in Buf now. The payload owns it from here on and calls its Release.
 func (p *Payload) Add(s Section) { p.sections = append(p.sections, placed{len(p.Buf), s}) }
 
+// sectionBytes is the length of all sections.
+func (p *Payload) sectionBytes() int {
+	n := 0
+	for i := range p.sections {
+		n += p.sections[i].Len
+	}
+	return n
+}
+
+// release lets go of all sections and empties the payload. Buf is the caller's to put back.
+func (p *Payload) release() {
+	sections := p.sections
+	p.Buf, p.sections = nil, p.sections[:0]
+	for i := range sections {
+		free := sections[i].Release
+		sections[i] = placed{}
+		if free != nil {
+			free()
+		}
+	}
+	if cap(sections) > 64 {
+		p.sections = nil
+	}
+}
+
 // Message makes a kmsg response a Body.
 func Message(r kmsg.Response) Body { return message{r} }
 

@@ -3,35 +3,158 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of Config, Kafka's own except for QueuedBytes, which Kafka does not bound.
+const (
+	defaultMaxFrame    = 100 << 20
+	defaultQueuedBytes = 256 << 20
+	defaultIdleTimeout = 10 * time.Minute
+	defaultMaxPipeline = 128
+)
+
+// stallWindow is how long a sender may keep reserved bytes from others without sending stallBytes of its frame.
+const (
+	stallWindow = 10 * time.Second
+	stallBytes  = 4 << 10
 )
 
 // Server accepts connections and serves them. Its methods may be called from any goroutine.
 type Server struct {
-	cfg Config
+	cfg     Config
+	log     *slog.Logger
+	quiet   limiter
+	budget  budget
+	buffers buffers
+	slots   sync.Pool // *slot
+	produce sync.Pool // *kmsg.ProduceRequest
+	count   counters
+	stall   time.Duration // stallWindow; tests shorten it
+
+	base   context.Context // parent of the connections' contexts, ended by Shutdown
+	cancel context.CancelFunc
+
+	stopping atomic.Bool    // set once, before connections are woken to see it
+	quit     chan struct{}  // closed with stopping
+	running  sync.WaitGroup // goroutines of listeners and connections
+	places   chan struct{}  // one element per open connection when MaxConns is set
+	nextID   atomic.Uint64
+
+	mu        sync.Mutex // guards what follows; taken alone
+	listeners []listener
+	serving   bool
+	conns     map[*conn]struct{}
+	perIP     map[netip.Addr]int
+}
+
+// listener is a bound listener and its name.
+type listener struct {
+	name string
+	net.Listener
 }
 
 // New checks the configuration and makes a Server that listens nowhere yet.
 func New(cfg Config) (*Server, error) {
-	if cfg.Handler == nil {
-		return nil, errors.New("wire: Config.Handler is nil: give a Handler")
+	if err := cfg.complete(); err != nil {
+		return nil, err
 	}
-	if cfg.Supports == nil {
-		return nil, errors.New("wire: Config.Supports is nil: give a function that reports the versions of a key")
+	s := &Server{
+		cfg: cfg, log: cfg.Logger, stall: stallWindow,
+		quit: make(chan struct{}), conns: map[*conn]struct{}{}, perIP: map[netip.Addr]int{},
 	}
-	return &Server{cfg: cfg}, nil
+	s.quiet.log = cfg.Logger
+	s.budget.limit = cfg.QueuedBytes
+	s.base, s.cancel = context.WithCancel(context.Background())
+	if cfg.MaxConns > 0 {
+		s.places = make(chan struct{}, cfg.MaxConns)
+	}
+	return s, nil
 }
 
-// Listen binds the named listener to a TCP address and returns the address that was bound; port 0 picks a free one.
-// Nothing is accepted before Serve. The error is a *ListenError, which names the address, the cause and the fix.
-func (s *Server) Listen(name, addr string) (net.Addr, error) { return nil, errors.ErrUnsupported }
+// complete fills in the defaults and refuses what cannot work.
+func (cfg *Config) complete() error {
+	if cfg.Handler == nil {
+		return errors.New("wire: Config.Handler is nil: give a Handler")
+	}
+	if cfg.Supports == nil {
+		return errors.New("wire: Config.Supports is nil: give a function that reports the versions of a key")
+	}
+	if cfg.MaxFrame < 0 || cfg.QueuedBytes < 0 || cfg.IdleTimeout < 0 || cfg.MaxConns < 0 || cfg.MaxConnsPerIP < 0 || cfg.MaxPipeline < 0 {
+		return fmt.Errorf("wire: negative limit in Config (MaxFrame %d, QueuedBytes %d, IdleTimeout %v, MaxConns %d, MaxConnsPerIP %d, MaxPipeline %d): "+
+			"use 0 for the default", cfg.MaxFrame, cfg.QueuedBytes, cfg.IdleTimeout, cfg.MaxConns, cfg.MaxConnsPerIP, cfg.MaxPipeline)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.MaxFrame = orDefault(cfg.MaxFrame, defaultMaxFrame)
+	cfg.QueuedBytes = orDefault(cfg.QueuedBytes, defaultQueuedBytes)
+	cfg.IdleTimeout = orDefault(cfg.IdleTimeout, defaultIdleTimeout)
+	cfg.MaxPipeline = orDefault(cfg.MaxPipeline, defaultMaxPipeline)
+	return nil
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
 
 // Serve starts to accept on every listener and returns at once.
-func (s *Server) Serve() {}
+func (s *Server) Serve() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving || s.stopping.Load() {
+		return
+	}
+	s.serving = true
+	for _, l := range s.listeners {
+		s.running.Add(1)
+		go s.acceptLoop(l)
+	}
+}
 
-// Shutdown stops accepting, asks the pending answers once more, writes what is ready, closes every connection and awaits
-// all goroutines. When ctx ends first the connections are closed at once, and ctx's error is returned after the goroutines ended.
-func (s *Server) Shutdown(ctx context.Context) error { return nil }
+// Shutdown stops accepting, ends the contexts of all requests, asks the pending answers once more, writes what is ready and
+// closes every connection. Pending answers whose Reply said Pipeline are short by nature and are waited for; others that are not
+// ready are cancelled. When ctx ends first the connections are closed at once and ctx's error is returned. All goroutines have
+// ended when it returns.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.stopping.Swap(true) {
+		close(s.quit)
+	}
+	for _, l := range s.listeners {
+		l.Close() //nolint:errcheck // nothing is lost with a listener, and a second Shutdown closes it again
+	}
+	s.cancel()
+	for c := range s.conns {
+		c.wake()
+	}
+	s.mu.Unlock()
 
-// Stats reports the counters.
-func (s *Server) Stats() Stats { return Stats{} }
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for c := range s.conns {
+		c.nc.Close() //nolint:errcheck // the connection's goroutine reports its end
+	}
+	s.mu.Unlock()
+	<-done
+	return fmt.Errorf("wire: shutdown: connections closed with answers outstanding: %w", ctx.Err())
+}

@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+)
+
+const (
+	acceptBackoffMin = 5 * time.Millisecond
+	acceptBackoffMax = time.Second
+)
+
+// acceptLoop accepts until the server stops. It never gives up on an error of Accept, since most pass (too many open files).
+func (s *Server) acceptLoop(l listener) {
+	defer s.running.Done()
+	backoff := acceptBackoffMin
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			backoff = acceptBackoffMin
+			if !s.admit(nc, l.name) {
+				return
+			}
+		case s.stopping.Load() || errors.Is(err, net.ErrClosed):
+			return
+		default:
+			s.log.Error("accept failed, trying again", "listener", l.name, "addr", l.Addr().String(), "error", err, "backoff", backoff,
+				"fix", "if files ran out, raise the limit of open files (ulimit -n)")
+			if !s.pause(backoff) {
+				return
+			}
+			backoff = min(2*backoff, acceptBackoffMax)
+		}
+	}
+}
+
+// pause waits, unless the server stops first.
+func (s *Server) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.quit:
+		return false
+	}
+}
+
+// admit starts the goroutine of an accepted connection within the limits. It returns false when the server stops.
+// At MaxConns it waits for a place, as Kafka does: later clients stay in the kernel's queue and are served when others leave.
+// Above MaxConnsPerIP the connection is closed.
+func (s *Server) admit(nc net.Conn, name string) bool {
+	s.count.accepted.Add(1)
+	ip := addrOf(nc.RemoteAddr())
+	if !s.enterIP(ip) {
+		s.count.closed[reasonPerIP].Add(1)
+		s.quiet.warn(reasonPerIP, "connection refused", slog.String("peer", nc.RemoteAddr().String()), slog.Int("limit", s.cfg.MaxConnsPerIP))
+		nc.Close() //nolint:errcheck // refused anyway
+		return true
+	}
+	if !s.enter() {
+		s.leaveIP(ip)
+		nc.Close() //nolint:errcheck // the server stops
+		return false
+	}
+	c := newConn(s, nc, name)
+	s.mu.Lock()
+	if s.stopping.Load() {
+		s.mu.Unlock()
+		s.leave()
+		s.leaveIP(ip)
+		nc.Close() //nolint:errcheck // the server stops
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.running.Add(1)
+	s.mu.Unlock()
+	s.count.connections.Add(1)
+	go func() {
+		defer s.running.Done()
+		c.serve()
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+		s.count.connections.Add(-1)
+		s.leave()
+		s.leaveIP(ip)
+	}()
+	return true
+}
+
+// enter takes a place among MaxConns, and waits for one if need be.
+func (s *Server) enter() bool {
+	if s.places == nil {
+		return true
+	}
+	select {
+	case s.places <- struct{}{}:
+		return true
+	default:
+	}
+	s.quiet.warn(reasonMaxConns, "new connections wait", slog.Int("limit", s.cfg.MaxConns))
+	select {
+	case s.places <- struct{}{}:
+		return true
+	case <-s.quit:
+		return false
+	}
+}
+
+func (s *Server) leave() {
+	if s.places != nil {
+		<-s.places
+	}
+}
+
+func (s *Server) enterIP(ip netip.Addr) bool {
+	if s.cfg.MaxConnsPerIP == 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.perIP[ip] >= s.cfg.MaxConnsPerIP {
+		return false
+	}
+	s.perIP[ip]++
+	return true
+}
+
+func (s *Server) leaveIP(ip netip.Addr) {
+	if s.cfg.MaxConnsPerIP == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.perIP[ip]--; s.perIP[ip] <= 0 {
+		delete(s.perIP, ip)
+	}
+}
+
+// addrOf is the address without port; the zero Addr stands for whatever is not IP.
+func addrOf(a net.Addr) netip.Addr {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"os"
+	"time"
+)
+
+// room returns where the next bytes go. As long as frames are small a whole chunk is read at once. Of a large frame exactly the rest and the
+// length of the next frame are asked for, so that nothing large is ever moved to another buffer; its buffer grows with what arrives.
+func (c *conn) room() []byte {
+	in := &c.in
+	need := 4 + c.frame.size
+	if c.frame.size == 0 || need <= chunkSize {
+		least := max(need, c.chunk())
+		if in.buf == nil || len(in.buf.b) < least || len(in.buf.b) > chunkSize {
+			c.rebuffer(least)
+		} else {
+			c.compact()
+		}
+		return in.buf.b[in.w:]
+	}
+	need += 4
+	switch size := c.bufferSize(); {
+	case size < min(need, firstRead), size > 4*need && size > chunkSize:
+		c.rebuffer(min(need, firstRead))
+	case in.r > 0:
+		c.compact()
+	case in.w == size && size < need:
+		grown := size * 4
+		if grown > largestClass {
+			grown = size * 2
+		}
+		c.rebuffer(min(need, grown))
+	}
+	return in.buf.b[in.w:min(len(in.buf.b), need)]
+}
+
+// chunk is how much is read when nothing is known of the next frame. A connection that must hold its buffer while it waits takes less.
+func (c *conn) chunk() int {
+	if c.wakeups != nil {
+		return 1 << 10
+	}
+	return chunkSize
+}
+
+func (c *conn) bufferSize() int {
+	if c.in.buf == nil {
+		return 0
+	}
+	return len(c.in.buf.b)
+}
+
+// rebuffer moves what was received to the front of another buffer of at least n bytes.
+func (c *conn) rebuffer(n int) {
+	in := &c.in
+	next := c.srv.buffers.get(n)
+	have := 0
+	if in.buf != nil {
+		have = copy(next.b, in.buf.b[in.r:in.w])
+		c.srv.buffers.put(in.buf)
+	}
+	in.buf, in.r, in.w = next, 0, have
+}
+
+// compact moves what was received to the front of its buffer.
+func (c *conn) compact() {
+	in := &c.in
+	if in.r > 0 {
+		in.w = copy(in.buf.b, in.buf.b[in.r:in.w])
+		in.r = 0
+	}
+}
+
+// vacate gives the buffer back while nothing is in it, and takes a smaller one for a few bytes, before a wait.
+func (c *conn) vacate() {
+	in := &c.in
+	have := in.w - in.r
+	switch {
+	case in.buf == nil:
+	case have == 0:
+		c.srv.buffers.put(in.buf)
+		in.buf, in.r, in.w = nil, 0, 0
+	case have <= len(in.buf.b)/16 && len(in.buf.b) > 1<<10:
+		c.rebuffer(have)
+	}
+}
+
+// receivePlain reads where there is no way to try without blocking.
+func (c *conn) receivePlain(block bool) (int, error) {
+	if !block {
+		return 0, errAgain
+	}
+	dst := c.room()
+	n, err := c.nc.Read(dst)
+	c.in.full = n == len(dst)
+	return n, err
+}
+
+// holdPlain waits without taking requests. A read of the next frame's length is the only way to notice that the peer closed; once that is
+// there the wait ends by wake or deadline only.
+func (c *conn) holdPlain() (int, error) {
+	have := c.in.w - c.in.r
+	if have < 4 && c.last == nil && !c.hangup {
+		c.rebuffer(1 << 10)
+		return c.nc.Read(c.in.buf.b[have:4])
+	}
+	c.vacate()
+	t := time.NewTimer(time.Until(c.armed))
+	defer t.Stop()
+	select {
+	case <-c.wakeups:
+		return 0, nil
+	case <-t.C:
+		return 0, os.ErrDeadlineExceeded
+	}
+}
