@@ -1,0 +1,308 @@
+package logdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gregor/log"
+	"gregor/log/commit"
+	"gregor/log/vfs"
+)
+
+const lockFile = ".lock"
+
+// Dir is an open log directory. All methods may be called concurrently.
+type Dir struct {
+	opts  Options
+	id    identity
+	clean bool
+	lock  io.Closer
+	read  checkpointSet // as found by Open
+
+	handles   *log.HandleCache
+	committer Committer
+	ownCommit *commit.Committer // nil if the committer was handed in
+	ownHandle *log.HandleCache  // nil if the cache was handed in
+
+	armed   atomic.Bool   // something moved since the last checkpoint
+	moved   chan struct{} // capacity 1: armed was set
+	removal removalQueue
+	stop    chan struct{}
+	running sync.WaitGroup // the two goroutines
+
+	checkpoints struct {
+		sync.Mutex
+		onDisk checkpointSet
+	}
+	mu struct {
+		sync.RWMutex
+		partitions map[TopicPartition]*Partition
+		busy       map[TopicPartition]struct{} // being made or deleted
+		closed     bool
+		calls      sync.WaitGroup // changes in progress
+	}
+}
+
+// Open takes the directory and opens all logs in it.
+func Open(opts Options) (*Dir, error) {
+	d := &Dir{opts: opts.withDefaults(), moved: make(chan struct{}, 1), stop: make(chan struct{})}
+	d.removal.wake = make(chan struct{}, 1)
+	d.mu.partitions = make(map[TopicPartition]*Partition)
+	d.mu.busy = make(map[TopicPartition]struct{})
+	if err := d.take(); err != nil {
+		return nil, err
+	}
+	if err := d.openAll(); err != nil {
+		d.release()
+		return nil, err
+	}
+	d.running.Go(d.runCheckpoints)
+	d.running.Go(d.runRemovals)
+	return d, nil
+}
+
+// take makes and locks the directory.
+func (d *Dir) take() error {
+	fsys, dir := d.opts.FS, d.opts.Dir
+	info, err := fsys.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := makeDurable(fsys, dir); err != nil {
+			return fmt.Errorf("making the log directory: %w", err)
+		}
+	case err != nil:
+		return fmt.Errorf("log directory: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("log directory %s is a file; name a directory, or move the file away", dir)
+	}
+	d.lock, err = fsys.Lock(filepath.Join(dir, lockFile))
+	if errors.Is(err, vfs.ErrLocked) {
+		return fmt.Errorf("%w: %s; stop that process, or use another directory", ErrInUse, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("locking the log directory: %w; it must be writable by this user", err)
+	}
+	return nil
+}
+
+// makeDurable makes a directory and whatever is missing above it.
+func makeDurable(fsys vfs.FS, dir string) error {
+	missing := []string{dir}
+	for up := filepath.Dir(dir); up != filepath.Dir(up); up = filepath.Dir(up) {
+		if _, err := fsys.Stat(up); err == nil {
+			break
+		}
+		missing = append(missing, up)
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, m := range slices.Backward(missing) {
+		if err := fsys.SyncDir(filepath.Dir(m)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openAll does the rest of Open; after an error release is called.
+func (d *Dir) openAll() error {
+	start := d.opts.Now()
+	fsys, dir := d.opts.FS, d.opts.Dir
+	id, changed, err := identify(fsys, dir, identity{BrokerID: d.opts.BrokerID, ClusterID: d.opts.ClusterID})
+	if err != nil {
+		return err
+	}
+	d.id = id
+	if d.clean, err = takeMarker(fsys, dir); err != nil {
+		return err
+	}
+	if d.clean { // before anything is written
+		if err := fsys.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	if changed {
+		if err := replaceFile(fsys, dir, metaFile, id.format(d.opts.Now())); err != nil {
+			return fmt.Errorf("writing the identity of the log directory: %w", err)
+		}
+		if err := fsys.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	d.read, err = readCheckpoints(fsys, dir, func(file string, err error) {
+		d.opts.Logger.Warn("checkpoint is ignored, logs are recovered from their start", "file", file, "error", err)
+	})
+	if err != nil {
+		return err
+	}
+	d.checkpoints.onDisk = d.read
+	d.share()
+	if err := d.loadAll(); err != nil {
+		return err
+	}
+	offline := 0
+	for _, p := range d.mu.partitions {
+		if p.err != nil {
+			offline++
+		}
+	}
+	d.opts.Logger.Info("log directory is open", "dir", dir, "partitions", len(d.mu.partitions), "offline", offline,
+		"clean", d.clean, "took", d.opts.Now().Sub(start))
+	return nil
+}
+
+// share sets up what the logs share.
+func (d *Dir) share() {
+	d.handles, d.committer = d.opts.Handles, d.opts.Committer
+	if d.handles == nil {
+		d.ownHandle = log.NewHandleCache(d.opts.FS, DefaultIdleHandles)
+		d.handles = d.ownHandle
+	}
+	if d.committer == nil {
+		d.ownCommit = commit.New(d.opts.FS, d.opts.Dir, d.opts.Logger)
+		d.committer = d.ownCommit
+	}
+}
+
+// loadAll opens the logs, several at a time.
+func (d *Dir) loadAll() error {
+	names, err := d.list()
+	if err != nil {
+		return err
+	}
+	loaded := make([]*Partition, len(names))
+	err = d.parallel(len(names), func(i int) error {
+		p, err := d.load(names[i])
+		loaded[i] = p
+		return err
+	})
+	for _, p := range loaded {
+		if p != nil {
+			d.mu.partitions[p.id] = p
+		}
+	}
+	return err
+}
+
+// list finds the partitions, and queues what is to be removed.
+func (d *Dir) list() ([]TopicPartition, error) {
+	entries, err := d.opts.FS.List(d.opts.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing the log directory: %w", err)
+	}
+	var names []TopicPartition
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(d.opts.Dir, e.Name())
+		switch tp, kind := parseName(e.Name()); kind {
+		case live:
+			names = append(names, tp)
+		case deleted:
+			d.removal.add(path, d.opts.Now())
+		case future, stray:
+			d.opts.Logger.Warn("directory is left alone: its log was moved or is not assigned here", "dir", path)
+		default:
+			d.opts.Logger.Warn("directory is left alone: its name is not <topic>-<partition>", "dir", path)
+		}
+	}
+	return names, nil
+}
+
+// parallel calls do for 0 to n-1 on up to Options.Parallel goroutines and joins the errors. After an error no more calls
+// are begun.
+func (d *Dir) parallel(n int, do func(i int) error) error {
+	var (
+		next   atomic.Int64
+		failed atomic.Bool
+		mu     sync.Mutex
+		errs   []error
+		wg     sync.WaitGroup
+	)
+	for range min(d.opts.Parallel, n) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n) && !failed.Load(); i = next.Add(1) - 1 {
+				if err := do(int(i)); err != nil {
+					failed.Store(true)
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Path is the directory.
+func (d *Dir) Path() string { return d.opts.Dir }
+
+// BrokerID and ClusterID are those of meta.properties.
+func (d *Dir) BrokerID() int32 { return d.id.BrokerID }
+
+// ClusterID: see BrokerID.
+func (d *Dir) ClusterID() string { return d.id.ClusterID }
+
+// WasClean says that the last stop was clean.
+func (d *Dir) WasClean() bool { return d.clean }
+
+// CommitStats returns the counters of the Dir's own committer, zeros if it was handed in.
+func (d *Dir) CommitStats() commit.Stats {
+	if d.ownCommit == nil {
+		return commit.Stats{}
+	}
+	return d.ownCommit.Stats()
+}
+
+// Get finds a partition.
+func (d *Dir) Get(tp TopicPartition) (*Partition, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	p, ok := d.mu.partitions[tp]
+	return p, ok
+}
+
+// Partitions returns all partitions, sorted by topic and number.
+func (d *Dir) Partitions() []*Partition {
+	d.mu.RLock()
+	all := make([]*Partition, 0, len(d.mu.partitions))
+	for _, p := range d.mu.partitions {
+		all = append(all, p)
+	}
+	d.mu.RUnlock()
+	slices.SortFunc(all, func(a, b *Partition) int { return compareNames(a.id, b.id) })
+	return all
+}
+
+// begin and end enclose a change; Close waits for those in progress.
+func (d *Dir) begin() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.closed {
+		return ErrClosed
+	}
+	d.mu.calls.Add(1)
+	return nil
+}
+
+func (d *Dir) end() { d.mu.calls.Done() }
+
+// dirtied is the Committer that logs see: new bytes are a reason for a checkpoint, too.
+type dirtied Dir
+
+func (d *dirtied) Dirty(s commit.Source) {
+	(*Dir)(d).Touch()
+	d.committer.Dirty(s)
+}
+
+var _ interface{ Flush(context.Context) error } = (*commit.Committer)(nil)

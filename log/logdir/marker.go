@@ -1,0 +1,46 @@
+package logdir
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"gregor/log/vfs"
+)
+
+const (
+	markerFile    = ".kafka_cleanshutdown"
+	maxMarkerSize = 4 << 10
+)
+
+// marker is the content of the clean shutdown file, version 0. That the file is there says it all; the content is only the
+// epoch of the broker's registration.
+type marker struct {
+	Version     int   `json:"version"`
+	BrokerEpoch int64 `json:"brokerEpoch"`
+}
+
+// takeMarker removes the marker and reports whether it was there. The caller syncs dir before it writes anything.
+func takeMarker(fsys vfs.FS, dir string) (clean bool, err error) {
+	name := filepath.Join(dir, markerFile)
+	_, there, err := readIfThere(fsys, name, maxMarkerSize)
+	if err == nil && !there {
+		return false, nil
+	}
+	if err := fsys.Remove(name); err != nil {
+		return false, fmt.Errorf("removing the marker of the last clean stop: %w", err)
+	}
+	return err == nil, nil // one that cannot be read is worth nothing
+}
+
+// writeMarker is the last thing that a clean stop writes; it syncs dir.
+func writeMarker(fsys vfs.FS, dir string, brokerEpoch int64) error {
+	b, err := json.Marshal(marker{BrokerEpoch: brokerEpoch})
+	if err != nil {
+		return err
+	}
+	if err := writeNew(fsys, filepath.Join(dir, markerFile), b); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
