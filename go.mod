@@ -8,8 +8,10 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
+require go.etcd.io/bbolt v1.5.0
+
 require (
-	github.com/klauspost/compress v1.20.4 // indirect
-	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/klauspost/compress v1.20.4
+	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/twmb/franz-go v1.22.3
 )

@@ -103,8 +103,8 @@ func FuzzParseProperties(f *testing.F) {
 		}
 		// What is read, written with every character escaped, reads the same.
 		var b strings.Builder
-		for k, v := range p.Values {
-			b.WriteString(escape(k) + "=" + escape(v) + "\n")
+		for _, k := range slices.Sorted(maps.Keys(p.Values)) {
+			b.WriteString(escape(k) + "=" + escape(p.Values[k]) + "\n")
 		}
 		again, err := ParseProperties(strings.NewReader(b.String()))
 		if b.Len() <= MaxPropertiesSize && (err != nil || !maps.Equal(again.Values, p.Values)) {

@@ -12,6 +12,12 @@ var (
 	ErrBadVersion = errors.New("node has another version")
 	ErrNotEmpty   = errors.New("node has children")
 	ErrClosed     = errors.New("tree is closed")
+	// ErrBadPath is a path that is not "/" or "/name/name", or a child of an ephemeral node.
+	ErrBadPath = errors.New("path is not valid")
+	// ErrDamaged is a tree whose file cannot be trusted. It is met when the tree is opened, or later when the disk fails.
+	ErrDamaged = errors.New("metadata is damaged")
+	// ErrFailed is a change after one whose outcome on the disk is not known.
+	ErrFailed = errors.New("metadata cannot be changed after a storage failure")
 )
 
 // AnyVersion given as a version skips the check.
@@ -45,6 +51,20 @@ const (
 	opCheck
 )
 
+func (k opKind) String() string {
+	switch k {
+	case opCreate:
+		return "create"
+	case opSet:
+		return "set"
+	case opDelete:
+		return "delete"
+	case opCheck:
+		return "check"
+	}
+	return "do nothing to"
+}
+
 // CreateOp makes a node. Its parent must exist.
 func CreateOp(path string, data []byte, kind Kind) Op {
 	return Op{kind: opCreate, path: path, data: data, life: kind}
@@ -77,7 +97,7 @@ type Tree interface {
 	// Multi does all ops or none. The error names the op that failed and wraps one of this package's errors.
 	Multi(ctx context.Context, ops ...Op) error
 	// Watch sends an event to the channel each time the node's data, existence or list of children changes, until the context ends. Events of a
-	// reader that does not keep up are merged, never lost: the channel has room for one.
+	// reader that does not keep up are merged, never lost: the channel has room for one. It is closed when the context ends or the tree is closed.
 	Watch(ctx context.Context, path string) (<-chan Event, error)
 	Close() error
 }
