@@ -76,7 +76,7 @@ func dial(t testing.TB, addr string) client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(60 * time.Second))
 	return client{t, nc}
 }
 

@@ -8,8 +8,14 @@ import (
 	"time"
 )
 
-// copyLimit is up to how many bytes of sections an answer is copied into one write instead of sent by sendfile.
-const copyLimit = 32 << 10
+// copyLimit is up to how many bytes of sections an answer is copied into one write instead of sent by sendfile. With the rest of the answer
+// that fits a buffer of 64 KiB, which is where the two cross. BenchmarkSection, Linux 6.18, loopback, page cache larger than the
+// processor's, processor time of the sender in µs for a section of
+//
+//	          1 KiB  4 KiB  16 KiB  32 KiB  64 KiB  128 KiB  256 KiB
+//	copy        2.5    2.1     4.3     6.0    14.5     20.4     47
+//	sendfile    6.0    5.6     6.0     7.9    15.2     27       43
+const copyLimit = 60 << 10
 
 // errShort says that a section has fewer bytes than promised. The frame's length is out already, so only the connection's end is honest.
 var errShort = errors.New("section ends early: the file was truncated")

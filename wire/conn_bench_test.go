@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// BenchmarkProduce sends pipelined Produce requests over one connection to a handler that does nothing. The client writes prebuilt
+// bytes and only counts what comes back.
+func BenchmarkProduce(b *testing.B) {
+	for name, size := range map[string]int{"1KiB": 1 << 10, "64KiB": 64 << 10, "512KiB": 512 << 10} {
+		b.Run(name, func(b *testing.B) {
+			resp := kmsg.NewPtrProduceResponse()
+			rt := kmsg.NewProduceResponseTopic()
+			rt.Topic = "some-topic"
+			rt.Partitions = append(rt.Partitions, kmsg.NewProduceResponseTopicPartition())
+			resp.Topics = append(resp.Topics, rt)
+			reply := Reply{Body: Message(resp)}
+			_, addr := running(b, Config{Handler: handlerFunc(func(context.Context, *Request) Reply { return reply })})
+			c := dial(b, addr)
+			f := frame(produceRequest(9, -1, size), 1)
+			resp.Version = 9
+			answer := int64(4 + 4 + 1 + len(resp.AppendTo(nil)))
+			const perWrite = 32
+			many := bytes.Repeat(f, max(1, min(perWrite, 1<<20/len(f))))
+			per := len(many) / len(f)
+			rounds := (b.N + per - 1) / per
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			b.ResetTimer()
+			go func() {
+				for range rounds {
+					if _, err := c.Write(many); err != nil {
+						return
+					}
+				}
+			}()
+			if _, err := io.CopyN(io.Discard, c, answer*int64(rounds*per)); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(rounds*per)/b.Elapsed().Seconds(), "req/s")
+		})
+	}
+}
+
+// BenchmarkRoundTrip is one small request at a time.
+func BenchmarkRoundTrip(b *testing.B) {
+	_, addr := running(b, Config{Handler: handlerFunc(echo)})
+	c := dial(b, addr)
+	f := frame(produceRequest(9, -1, 100), 1)
+	buf := make([]byte, 1024)
+	c.Write(f)
+	n, err := c.Read(buf)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Write(f)
+		if _, err := io.ReadFull(c, buf[:n]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
