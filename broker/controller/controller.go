@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +17,8 @@ import (
 type Config struct {
 	// BrokerID is this broker's id, 0 or greater.
 	BrokerID int32
+	// ClusterID is that of the broker's data. A new cluster takes it; an older one must have it. "" takes what is there, or a new one.
+	ClusterID string
 	// Endpoints are what the broker registers with.
 	Endpoints []Endpoint
 	// Rack is broker.rack, "" for none.
@@ -31,13 +34,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Endpoint is one address of a broker.
-type Endpoint struct {
-	Listener string // PLAINTEXT
-	Protocol string // PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL; "" is PLAINTEXT
-	Host     string
-	Port     int32
-}
+// Endpoint is one address of a broker. An empty Protocol is PLAINTEXT.
+type Endpoint = meta.Endpoint
 
 // Controller is the holder of the controller's seat.
 type Controller struct {
@@ -87,42 +85,30 @@ func (c *Controller) Epoch() int32 { return c.epoch }
 
 // ensureRoots makes what Kafka makes at its first start, and reads the cluster's id.
 func (c *Controller) ensureRoots(ctx context.Context) error {
-	data, _, err := c.tree.Get(ctx, pathCluster)
+	data, _, err := c.tree.Get(ctx, meta.ClusterIDPath)
 	if errors.Is(err, meta.ErrNoNode) {
 		if err = c.createRoots(ctx); err == nil {
-			data, _, err = c.tree.Get(ctx, pathCluster)
+			data, _, err = c.tree.Get(ctx, meta.ClusterIDPath)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	var n clusterNode
-	if err := decode(pathCluster, data, &n); err != nil {
-		return err
+	c.clusterID, err = meta.DecodeClusterID(data)
+	if err == nil && c.conf.ClusterID != "" && c.conf.ClusterID != c.clusterID {
+		return fmt.Errorf("data of cluster %s, metadata of cluster %s: one of them belongs elsewhere", c.conf.ClusterID, c.clusterID)
 	}
-	if n.ID == "" {
-		return fmt.Errorf("metadata node %s has no id", pathCluster)
-	}
-	c.clusterID = n.ID
-	return nil
+	return at(meta.ClusterIDPath, err)
 }
 
 // createRoots makes the missing root paths, the cluster's id last, so that its presence says that all are there.
 func (c *Controller) createRoots(ctx context.Context) error {
 	var ops []meta.Op
-	for _, path := range rootPaths() {
-		_, _, err := c.tree.Get(ctx, path)
-		if errors.Is(err, meta.ErrNoNode) {
-			ops = append(ops, meta.CreateOp(path, nil, meta.Persistent))
-		} else if err != nil {
-			return err
-		}
+	if _, _, err := c.tree.Get(ctx, meta.ControllerEpochPath); errors.Is(err, meta.ErrNoNode) {
+		ops = append(ops, meta.CreateOp(meta.ControllerEpochPath, meta.EncodeEpoch(0), meta.Persistent))
 	}
-	if _, _, err := c.tree.Get(ctx, pathEpoch); errors.Is(err, meta.ErrNoNode) {
-		ops = append(ops, meta.CreateOp(pathEpoch, []byte("0"), meta.Persistent))
-	}
-	ops = append(ops, meta.CreateOp(pathCluster, encode(&clusterNode{Version: "1", ID: FormatID(NewID())}), meta.Persistent))
-	err := c.tree.Multi(ctx, ops...)
+	ops = append(ops, meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(FormatID(NewID())), meta.Persistent))
+	err := meta.EnsureRoot(ctx, c.tree, ops...)
 	if errors.Is(err, meta.ErrNodeExists) {
 		return nil // another broker was quicker with some of them; it makes the rest
 	}
@@ -131,43 +117,36 @@ func (c *Controller) createRoots(ctx context.Context) error {
 
 // register makes the broker's ephemeral node.
 func (c *Controller) register(ctx context.Context) error {
-	op := meta.CreateOp(brokerPath(c.conf.BrokerID), encode(c.registration()), meta.Ephemeral)
-	return c.createWhenGone(ctx, brokerPath(c.conf.BrokerID), func() error { return c.tree.Multi(ctx, op) })
+	op := meta.CreateOp(meta.BrokerPath(c.conf.BrokerID), c.registration(), meta.Ephemeral)
+	return c.createWhenGone(ctx, meta.BrokerPath(c.conf.BrokerID), func() error { return c.tree.Multi(ctx, op) })
 }
 
-func (c *Controller) registration() *brokerNode {
-	n := &brokerNode{Protocols: map[string]string{}, Endpoints: []string{}, Rack: c.conf.Rack, JMXPort: -1, Port: -1, Version: 5,
-		Timestamp: timestamp(c.conf.Now())}
-	for _, e := range c.conf.Endpoints {
-		protocol := e.Protocol
-		if protocol == "" {
-			protocol = "PLAINTEXT"
-		}
-		n.Protocols[e.Listener] = protocol
-		n.Endpoints = append(n.Endpoints, e.Listener+"://"+e.Host+":"+strconv.Itoa(int(e.Port)))
-		if protocol == "PLAINTEXT" && n.Host == nil {
-			n.Host, n.Port = &e.Host, e.Port
+func (c *Controller) registration() []byte {
+	n := meta.BrokerNode{Endpoints: slices.Clone(c.conf.Endpoints), Rack: c.conf.Rack, Timestamp: c.conf.Now().UnixMilli()}
+	for i := range n.Endpoints {
+		if e := &n.Endpoints[i]; e.Protocol == "" {
+			e.Protocol = "PLAINTEXT"
 		}
 	}
-	return n
+	return n.Encode()
 }
 
 // elect takes the controller's seat and begins a new epoch, in one step.
 func (c *Controller) elect(ctx context.Context) error {
-	return c.createWhenGone(ctx, pathController, func() error {
-		data, version, err := c.tree.Get(ctx, pathEpoch)
+	return c.createWhenGone(ctx, meta.ControllerPath, func() error {
+		data, version, err := c.tree.Get(ctx, meta.ControllerEpochPath)
 		if err != nil {
 			return err
 		}
-		epoch, err := strconv.ParseInt(string(data), 10, 32)
+		epoch, err := meta.DecodeEpoch(data)
 		if err != nil {
-			return fmt.Errorf("metadata node %s does not parse: %w", pathEpoch, err)
+			return at(meta.ControllerEpochPath, err)
 		}
-		seat := controllerNode{Version: 1, BrokerID: c.conf.BrokerID, Timestamp: timestamp(c.conf.Now())}
+		seat := meta.ControllerNode{Broker: c.conf.BrokerID, Timestamp: c.conf.Now().UnixMilli()}
 		err = c.tree.Multi(ctx,
-			meta.SetOp(pathEpoch, strconv.AppendInt(nil, epoch+1, 10), version),
-			meta.CreateOp(pathController, encode(&seat), meta.Ephemeral))
-		c.epoch, c.seat = int32(epoch+1), version+1
+			meta.SetOp(meta.ControllerEpochPath, meta.EncodeEpoch(epoch+1), version),
+			meta.CreateOp(meta.ControllerPath, seat.Encode(), meta.Ephemeral))
+		c.epoch, c.seat = epoch+1, version+1
 		return err
 	})
 }
@@ -199,11 +178,11 @@ func (c *Controller) createWhenGone(ctx context.Context, path string, create fun
 
 // multi does ops under the seat: nothing happens when another broker took it.
 func (c *Controller) multi(ctx context.Context, ops ...meta.Op) error {
-	err := c.tree.Multi(ctx, append(ops, meta.CheckOp(pathEpoch, c.seat))...)
+	err := c.tree.Multi(ctx, append(ops, meta.CheckOp(meta.ControllerEpochPath, c.seat))...)
 	if !errors.Is(err, meta.ErrBadVersion) {
 		return err
 	}
-	if _, version, e := c.tree.Get(ctx, pathEpoch); e == nil && version != c.seat {
+	if _, version, e := c.tree.Get(ctx, meta.ControllerEpochPath); e == nil && version != c.seat {
 		return ErrNotController
 	}
 	return err
@@ -211,7 +190,7 @@ func (c *Controller) multi(ctx context.Context, ops ...meta.Op) error {
 
 // brokers lists the live brokers.
 func (c *Controller) brokers(ctx context.Context) ([]int32, error) {
-	names, err := c.tree.Children(ctx, pathBrokers)
+	names, err := c.tree.Children(ctx, meta.BrokersPath)
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +198,17 @@ func (c *Controller) brokers(ctx context.Context) ([]int32, error) {
 	for _, name := range names {
 		id, err := strconv.ParseInt(name, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("metadata node %s/%s is not a broker id: %w", pathBrokers, name, err)
+			return nil, fmt.Errorf("metadata node %s/%s is not a broker id: %w", meta.BrokersPath, name, err)
 		}
 		ids = append(ids, int32(id))
 	}
 	return ids, nil
+}
+
+// at names the node that an error is about.
+func at(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("metadata node %s: %w", path, err)
 }

@@ -19,17 +19,17 @@ func TestStartWritesKafkasNodes(t *testing.T) {
 	}
 	want := map[string]string{
 		"/cluster/id":       `{"version":"1","id":"` + c.ClusterID() + `"}`,
-		"/controller":       `{"version":1,"brokerid":1,"timestamp":"1700000000123"}`,
+		"/controller":       `{"version":2,"brokerid":1,"timestamp":"1700000000123","kraftControllerEpoch":-1}`,
 		"/controller_epoch": "1",
-		"/brokers/ids/1": `{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://127.0.0.1:9092"],"jmx_port":-1,` +
-			`"features":{},"host":"127.0.0.1","port":9092,"version":5,"timestamp":"1700000000123"}`,
+		"/brokers/ids/1": `{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://127.0.0.1:9092"],` +
+			`"jmx_port":-1,"port":9092,"host":"127.0.0.1","version":5,"timestamp":"1700000000123"}`,
 	}
 	for path, data := range want {
 		if got := get(t, tree, path); got != data {
 			t.Errorf("%s is\n%s, want\n%s", path, got, data)
 		}
 	}
-	for _, path := range rootPaths() {
+	for _, path := range roots() {
 		if !exists(t, tree, path) {
 			t.Errorf("%s is missing", path)
 		}
@@ -53,7 +53,7 @@ func TestMissingRootPathsAreMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	startOn(t, tree)
-	for _, path := range rootPaths() {
+	for _, path := range roots() {
 		if !exists(t, tree, path) {
 			t.Errorf("%s is missing", path)
 		}
@@ -141,4 +141,10 @@ func TestClosedTree(t *testing.T) {
 	if err := c.DeleteTopics(t.Context(), []string{"a"}); !errors.Is(err, meta.ErrClosed) {
 		t.Errorf("delete: %v", err)
 	}
+}
+
+// roots are some of the paths that Kafka makes at its start, those that other tools look for.
+func roots() []string {
+	return []string{"/consumers", "/brokers/ids", "/brokers/topics", "/brokers/seqid", "/config/topics", "/config/brokers", "/config/clients", "/config/users",
+		"/config/ips", "/config/changes", "/admin/delete_topics", "/isr_change_notification", "/latest_producer_id_block", "/log_dir_event_notification"}
 }

@@ -54,7 +54,7 @@ func (c *Controller) CreateTopic(ctx context.Context, name string, partitions in
 }
 
 func (c *Controller) plan(ctx context.Context, topics []NewTopic) ([]plan, error) {
-	names, err := c.tree.Children(ctx, pathTopics)
+	names, err := c.tree.Children(ctx, meta.TopicsPath)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (c *Controller) write(ctx context.Context, plans []plan) error {
 			return err
 		}
 		ops = append(ops, config,
-			meta.CreateOp(topicPath(t.Name), encodeTopic(t), meta.Persistent),
-			meta.CreateOp(partitionsPath(t.Name), nil, meta.Persistent))
+			meta.CreateOp(meta.TopicPath(t.Name), encodeTopic(t), meta.Persistent),
+			meta.CreateOp(meta.PartitionsPath(t.Name), nil, meta.Persistent))
 		ops = c.appendPartitions(ops, t, 0)
 	}
 	if len(ops) == 0 {
@@ -96,20 +96,20 @@ func (c *Controller) write(ctx context.Context, plans []plan) error {
 
 // configOp writes the own keys of a new topic over whatever an older topic of that name may have left.
 func (c *Controller) configOp(ctx context.Context, t *Topic) (meta.Op, error) {
-	path := topicConfigPath(t.Name)
+	path := meta.TopicConfigPath(t.Name)
 	_, version, err := c.tree.Get(ctx, path)
 	if errors.Is(err, meta.ErrNoNode) {
-		return meta.CreateOp(path, encodeConfig(t.Config), meta.Persistent), nil
+		return meta.CreateOp(path, meta.EncodeConfig(t.Config), meta.Persistent), nil
 	}
-	return meta.SetOp(path, encodeConfig(t.Config), version), err
+	return meta.SetOp(path, meta.EncodeConfig(t.Config), version), err
 }
 
 // appendPartitions appends what makes the partitions of t from number first on.
 func (c *Controller) appendPartitions(ops []meta.Op, t *Topic, first int) []meta.Op {
 	for p := first; p < len(t.Partitions); p++ {
 		ops = append(ops,
-			meta.CreateOp(partitionPath(t.Name, p), nil, meta.Persistent),
-			meta.CreateOp(statePath(t.Name, p), c.encodeState(&t.Partitions[p]), meta.Persistent))
+			meta.CreateOp(meta.PartitionPath(t.Name, int32(p)), nil, meta.Persistent),
+			meta.CreateOp(meta.PartitionStatePath(t.Name, int32(p)), c.encodeState(&t.Partitions[p]), meta.Persistent))
 	}
 	return ops
 }

@@ -15,15 +15,15 @@ func (c *Controller) DeleteTopics(ctx context.Context, names []string) error {
 	defer c.mu.Unlock()
 	var ops []meta.Op
 	for _, name := range names {
-		_, _, err := c.tree.Get(ctx, topicPath(name))
+		_, _, err := c.tree.Get(ctx, meta.TopicPath(name))
 		if errors.Is(err, meta.ErrNoNode) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if _, _, err := c.tree.Get(ctx, deletionPath(name)); errors.Is(err, meta.ErrNoNode) {
-			ops = append(ops, meta.CreateOp(deletionPath(name), nil, meta.Persistent))
+		if _, _, err := c.tree.Get(ctx, meta.DeleteTopicPath(name)); errors.Is(err, meta.ErrNoNode) {
+			ops = append(ops, meta.CreateOp(meta.DeleteTopicPath(name), nil, meta.Persistent))
 		}
 	}
 	if len(ops) == 0 {
@@ -48,7 +48,7 @@ func (c *Controller) CompleteDelete(ctx context.Context, names ...string) error 
 		for i := len(paths) - 1; i >= 0; i-- {
 			ops = append(ops, meta.DeleteOp(paths[i], meta.AnyVersion))
 		}
-		for _, path := range []string{topicPath(name), topicConfigPath(name), deletionPath(name)} {
+		for _, path := range []string{meta.TopicPath(name), meta.TopicConfigPath(name), meta.DeleteTopicPath(name)} {
 			_, _, err := c.tree.Get(ctx, path)
 			if err == nil {
 				ops = append(ops, meta.DeleteOp(path, meta.AnyVersion))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 
 	"gregor/broker/meta"
 )
@@ -25,7 +24,7 @@ func (c *Controller) BumpLeaderEpochs(ctx context.Context, topics []Topic) error
 			}
 			next := *part
 			next.LeaderEpoch++
-			ops = append(ops, meta.SetOp(statePath(t.Name, p), c.encodeState(&next), part.version))
+			ops = append(ops, meta.SetOp(meta.PartitionStatePath(t.Name, int32(p)), c.encodeState(&next), part.version))
 			bumped = append(bumped, part)
 		}
 	}
@@ -49,27 +48,22 @@ const producerIDBlock = 1000
 func (c *Controller) AllocateProducerIDs(ctx context.Context) (first, count int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	data, version, err := c.tree.Get(ctx, pathProducerIDs)
+	data, version, err := c.tree.Get(ctx, meta.ProducerIDBlockPath)
 	if err != nil {
 		return 0, 0, err
 	}
 	if len(data) > 0 {
-		var n producerIDNode
-		if err := decode(pathProducerIDs, data, &n); err != nil {
-			return 0, 0, err
+		last, err := meta.DecodeProducerIDBlock(data)
+		if err != nil {
+			return 0, 0, at(meta.ProducerIDBlockPath, err)
 		}
-		end, err := strconv.ParseInt(n.End, 10, 64)
-		if err != nil || end < -1 {
-			return 0, 0, fmt.Errorf("metadata node %s has block_end %q, which is not a producer id", pathProducerIDs, n.End)
+		if last.End > math.MaxInt64-producerIDBlock {
+			return 0, 0, fmt.Errorf("producer ids are used up: the last block ended at %d", last.End)
 		}
-		if end > math.MaxInt64-producerIDBlock {
-			return 0, 0, fmt.Errorf("producer ids are used up: the last block ended at %d", end)
-		}
-		first = end + 1
+		first = last.End + 1
 	}
-	last := first + producerIDBlock - 1
-	n := producerIDNode{Version: 1, Broker: c.conf.BrokerID, Start: strconv.FormatInt(first, 10), End: strconv.FormatInt(last, 10)}
-	if err := c.tree.Multi(ctx, meta.SetOp(pathProducerIDs, encode(&n), version)); err != nil {
+	block := meta.ProducerIDBlock{Broker: c.conf.BrokerID, Start: first, End: first + producerIDBlock - 1}
+	if err := c.tree.Multi(ctx, meta.SetOp(meta.ProducerIDBlockPath, block.Encode(), version)); err != nil {
 		return 0, 0, fmt.Errorf("taking producer ids from %d on: %w", first, err)
 	}
 	return first, producerIDBlock, nil

@@ -16,7 +16,7 @@ import (
 func (c *Controller) CreatePartitions(ctx context.Context, name string, count int32, assignment [][]int32, validateOnly bool) (Topic, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	data, version, err := c.tree.Get(ctx, topicPath(name))
+	data, version, err := c.tree.Get(ctx, meta.TopicPath(name))
 	if errors.Is(err, meta.ErrNoNode) {
 		return Topic{}, unknownTopic()
 	}
@@ -39,7 +39,7 @@ func (c *Controller) CreatePartitions(ctx context.Context, name string, count in
 		return Topic{}, err
 	}
 	if !validateOnly {
-		ops := []meta.Op{meta.SetOp(topicPath(name), encodeTopic(&t), version)}
+		ops := []meta.Op{meta.SetOp(meta.TopicPath(name), encodeTopic(&t), version)}
 		if err := c.multi(ctx, c.appendPartitions(ops, &t, first)...); err != nil {
 			return Topic{}, fmt.Errorf("adding partitions to topic %s: %w", name, err)
 		}
@@ -53,7 +53,7 @@ func (c *Controller) withOld(ctx context.Context, t Topic, first int) (Topic, er
 	if err != nil {
 		return Topic{}, err
 	}
-	t.Config, _, err = c.readConfig(ctx, topicConfigPath(t.Name))
+	t.Config, _, err = c.readConfig(ctx, meta.TopicConfigPath(t.Name))
 	return t, err
 }
 

@@ -17,11 +17,11 @@ const readers = 16
 // Load returns all topics, sorted by name, also those that are marked for deletion. Partitions that have no state, because Kafka's old tools
 // wrote only the topic's assignment, and topics without an id get theirs first.
 func (c *Controller) Load(ctx context.Context) ([]Topic, error) {
-	names, err := c.tree.Children(ctx, pathTopics)
+	names, err := c.tree.Children(ctx, meta.TopicsPath)
 	if err != nil {
 		return nil, err
 	}
-	deleting, err := c.tree.Children(ctx, pathDeletions)
+	deleting, err := c.tree.Children(ctx, meta.DeleteTopicsPath)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *Controller) Load(ctx context.Context) ([]Topic, error) {
 
 // loadTopic reads a topic's assignment and configuration.
 func (c *Controller) loadTopic(ctx context.Context, name string) (Topic, error) {
-	data, _, err := c.tree.Get(ctx, topicPath(name))
+	data, _, err := c.tree.Get(ctx, meta.TopicPath(name))
 	if err != nil {
 		return Topic{}, err
 	}
@@ -53,17 +53,17 @@ func (c *Controller) loadTopic(ctx context.Context, name string) (Topic, error) 
 	if err != nil {
 		return Topic{}, err
 	}
-	t.Config, _, err = c.readConfig(ctx, topicConfigPath(name))
+	t.Config, _, err = c.readConfig(ctx, meta.TopicConfigPath(name))
 	return t, err
 }
 
 // loadStates reads the state of all partitions, and makes what is missing.
 func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
-	type at struct{ topic, partition int }
-	var all []at
+	type place struct{ topic, partition int }
+	var all []place
 	for i := range topics {
 		for p := range topics[i].Partitions {
-			all = append(all, at{i, p})
+			all = append(all, place{i, p})
 		}
 	}
 	var stateless atomic.Bool
@@ -87,14 +87,14 @@ func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
 }
 
 func (c *Controller) loadState(ctx context.Context, t *Topic, p int) error {
-	path := statePath(t.Name, p)
+	path := meta.PartitionStatePath(t.Name, int32(p))
 	data, version, err := c.tree.Get(ctx, path)
 	if err != nil {
 		return err
 	}
-	var n stateNode
-	if err := decode(path, data, &n); err != nil {
-		return err
+	n, err := meta.DecodePartitionState(data)
+	if err != nil {
+		return at(path, err)
 	}
 	part := &t.Partitions[p]
 	part.Leader, part.LeaderEpoch, part.ISR, part.version = n.Leader, n.LeaderEpoch, n.ISR, version
@@ -121,7 +121,7 @@ func (c *Controller) completeTopic(ctx context.Context, t *Topic, brokers []int3
 	var ops []meta.Op
 	if t.ID == [16]byte{} {
 		t.ID = NewID()
-		ops = append(ops, meta.SetOp(topicPath(t.Name), encodeTopic(t), meta.AnyVersion))
+		ops = append(ops, meta.SetOp(meta.TopicPath(t.Name), encodeTopic(t), meta.AnyVersion))
 	}
 	there := map[string]bool{}
 	paths, err := c.existing(ctx, t)
@@ -136,15 +136,15 @@ func (c *Controller) completeTopic(ctx context.Context, t *Topic, brokers []int3
 			ops = append(ops, meta.CreateOp(path, data, meta.Persistent))
 		}
 	}
-	create(partitionsPath(t.Name), nil)
+	create(meta.PartitionsPath(t.Name), nil)
 	for p := range t.Partitions {
 		part := &t.Partitions[p]
 		if part.LeaderEpoch >= 0 {
 			continue
 		}
 		lead(part, brokers)
-		create(partitionPath(t.Name, p), nil)
-		create(statePath(t.Name, p), c.encodeState(part))
+		create(meta.PartitionPath(t.Name, int32(p)), nil)
+		create(meta.PartitionStatePath(t.Name, int32(p)), c.encodeState(part))
 	}
 	if len(ops) == 0 {
 		return nil
@@ -167,7 +167,7 @@ func (c *Controller) existing(ctx context.Context, t *Topic) ([]string, error) {
 		paths = append(paths, children...)
 		return children, err
 	}
-	level := []string{topicPath(t.Name)}
+	level := []string{meta.TopicPath(t.Name)}
 	for len(level) > 0 {
 		var next []string
 		for _, parent := range level {
@@ -197,7 +197,7 @@ func lead(p *Partition, brokers []int32) {
 }
 
 func (c *Controller) encodeState(p *Partition) []byte {
-	return encode(&stateNode{ControllerEpoch: c.epoch, Leader: p.Leader, Version: 1, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR})
+	return meta.PartitionState{ControllerEpoch: c.epoch, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR}.Encode()
 }
 
 // readConfig reads a node of own keys; without one there are none, and its version is -1.
@@ -209,14 +209,8 @@ func (c *Controller) readConfig(ctx context.Context, path string) (map[string]st
 	if err != nil {
 		return nil, 0, err
 	}
-	n := configNode{}
-	if err := decode(path, data, &n); err != nil {
-		return nil, 0, err
-	}
-	if n.Config == nil {
-		n.Config = map[string]string{}
-	}
-	return n.Config, version, nil
+	own, err := meta.DecodeConfig(data)
+	return own, version, at(path, err)
 }
 
 // inParallel calls f for 0 to n-1 on a few goroutines and returns the first error. After one it starts no more calls.

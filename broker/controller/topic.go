@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+
+	"gregor/broker/meta"
 )
 
 // Topic is one topic as the tree has it.
@@ -53,4 +55,30 @@ func ParseID(s string) (id [16]byte, err error) {
 		return id, fmt.Errorf("id %q is not 22 characters of base64", s)
 	}
 	return [16]byte(b), nil
+}
+
+// decodeTopic reads /brokers/topics/<name>. Partitions have no state yet.
+func decodeTopic(name string, data []byte) (Topic, error) {
+	n, err := meta.DecodeTopic(data)
+	if err != nil {
+		return Topic{}, at(meta.TopicPath(name), err)
+	}
+	t := Topic{Name: name, ID: n.ID, Partitions: make([]Partition, len(n.Replicas))}
+	for i := range t.Partitions {
+		replicas, ok := n.Replicas[int32(i)]
+		if !ok {
+			return Topic{}, fmt.Errorf("metadata node %s: %d partitions, but none with number %d", meta.TopicPath(name), len(t.Partitions), i)
+		}
+		t.Partitions[i] = Partition{Replicas: replicas, Leader: -1, LeaderEpoch: -1}
+	}
+	return t, nil
+}
+
+// encodeTopic is the reverse of decodeTopic.
+func encodeTopic(t *Topic) []byte {
+	n := meta.TopicNode{ID: t.ID, Replicas: make(meta.Replicas, len(t.Partitions)), Adding: meta.Replicas{}, Removing: meta.Replicas{}}
+	for i := range t.Partitions {
+		n.Replicas[int32(i)] = t.Partitions[i].Replicas
+	}
+	return n.Encode()
 }

@@ -30,7 +30,7 @@ func TestCreatedTopicsAreKafkasNodesAndComeBack(t *testing.T) {
 	wantRefusal(t, res[1].Err, kerr.InvalidTopicException, "Topic name is invalid: 'bad name' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'")
 	id := FormatID(res[0].Topic.ID)
 	want := map[string]string{
-		"/brokers/topics/b":                    `{"removing_replicas":{},"partitions":{"0":[1],"1":[1]},"topic_id":"` + id + `","adding_replicas":{},"version":3}`,
+		"/brokers/topics/b":                    `{"partitions":{"0":[1],"1":[1]},"topic_id":"` + id + `","adding_replicas":{},"removing_replicas":{},"version":3}`,
 		"/brokers/topics/b/partitions/1/state": `{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}`,
 		"/config/topics/b":                     `{"version":1,"config":{"cleanup.policy":"compact"}}`,
 		"/config/topics/a":                     `{"version":1,"config":{}}`,
@@ -91,7 +91,7 @@ func TestDeletionSurvivesACrashAtEachStep(t *testing.T) {
 	if err := c.CompleteDelete(t.Context(), "gone"); err != nil {
 		t.Errorf("completing again: %v", err)
 	}
-	for _, path := range []string{topicPath("gone"), topicConfigPath("gone"), deletionPath("gone"), partitionsPath("gone")} {
+	for _, path := range []string{meta.TopicPath("gone"), meta.TopicConfigPath("gone"), meta.DeleteTopicPath("gone"), meta.PartitionsPath("gone")} {
 		if exists(t, tree, path) {
 			t.Errorf("%s is left", path)
 		}
