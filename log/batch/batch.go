@@ -41,6 +41,8 @@ const (
 	AttrTransactional = 1 << 4
 	AttrControl       = 1 << 5
 	AttrDeleteHorizon = 1 << 6
+
+	attrKnown = 1<<7 - 1
 )
 
 // Header is the decoded fixed part of a magic 2 batch.

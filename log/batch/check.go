@@ -32,8 +32,8 @@ type Checker struct {
 // to be stamped: it may rewrite the timestamp type and the max timestamp in place, with the CRC. It returns the header as it is then. b
 // is not kept. After an error b is as it was.
 //
-// Errors: ErrInvalid, ErrCorrupt, ErrTooLarge, ErrCodec, ErrTimestamp or *RecordError (per-record reasons). Another magic is
-// ErrMagic and ErrInvalid; a batch that is cut off is ErrShort and ErrInvalid.
+// Errors: ErrInvalid, ErrCorrupt, ErrTooLarge, ErrCodec, ErrTimestamp or *RecordError (per-record reasons). Magic 0 and 1
+// are ErrMagic and ErrInvalid, a magic that does not exist is ErrMagic and ErrCorrupt; a batch that is cut off is ErrShort and ErrInvalid.
 func (c *Checker) Check(b []byte, r Rules) (Header, error) {
 	h, err := checkFrame(b, &r)
 	if err != nil {
@@ -61,7 +61,9 @@ func checkFrame(b []byte, r *Rules) (Header, error) {
 	if len(b) <= MagicPos {
 		return Header{}, fmt.Errorf("%w: %w: %d bytes", ErrInvalid, ErrShort, len(b))
 	}
-	if m := int8(b[MagicPos]); m != 2 {
+	if m := int8(b[MagicPos]); m < 0 || m > 2 {
+		return Header{}, fmt.Errorf("%w: %w: %d", ErrCorrupt, ErrMagic, m)
+	} else if m != 2 {
 		return Header{}, fmt.Errorf("%w: %w: %d, need 2", ErrInvalid, ErrMagic, m)
 	}
 	if size := int32(binary.BigEndian.Uint32(b[LengthPos:])); size < HeaderSize-OverheadSize {
@@ -140,6 +142,7 @@ func rewrite(b []byte, h *Header, r *Rules, maxTimestamp int64) {
 	if attributes == h.Attributes && maxTimestamp == h.MaxTimestamp {
 		return
 	}
+	attributes &= attrKnown // as Kafka does when it rewrites
 	h.Attributes, h.MaxTimestamp = attributes, maxTimestamp
 	binary.BigEndian.PutUint16(b[AttributesPos:], uint16(attributes))
 	binary.BigEndian.PutUint64(b[MaxTimePos:], uint64(maxTimestamp))

@@ -164,8 +164,8 @@ func TestCheckRefusesHeaders(t *testing.T) {
 		"length max":           {length(math.MaxInt32 - 1000), []error{ErrInvalid, ErrShort}},
 		"length below header":  {length(-1000), []error{ErrCorrupt}},
 		"magic 1":              {func(_ *testing.T, b []byte) []byte { b[MagicPos] = 1; return b }, []error{ErrInvalid, ErrMagic}},
-		"magic 3":              {func(_ *testing.T, b []byte) []byte { b[MagicPos] = 3; return b }, []error{ErrInvalid, ErrMagic}},
-		"magic -1":             {func(_ *testing.T, b []byte) []byte { b[MagicPos] = 255; return b }, []error{ErrInvalid, ErrMagic}},
+		"magic 3":              {func(_ *testing.T, b []byte) []byte { b[MagicPos] = 3; return b }, []error{ErrCorrupt, ErrMagic}},
+		"magic -1":             {func(_ *testing.T, b []byte) []byte { b[MagicPos] = 255; return b }, []error{ErrCorrupt, ErrMagic}},
 		"crc":                  {func(_ *testing.T, b []byte) []byte { b[CRCPos]++; return b }, []error{ErrCorrupt}},
 		"flipped value":        {func(_ *testing.T, b []byte) []byte { b[len(b)-3] ^= 1; return b }, []error{ErrCorrupt}},
 		"base offset":          {put64(OffsetPos, 1), []error{ErrInvalid}},
@@ -327,5 +327,20 @@ func TestCheckLogAppendTime(t *testing.T) {
 			t.Fatalf("codec %d: a client's bit on a CreateTime topic: %+v, %v", codec, h, err)
 		}
 		compare(t, b, 0, []sample{{ts: 500}, {ts: 900}})
+	}
+}
+
+func TestCheckUnknownAttributes(t *testing.T) {
+	b := build(t, Options{}, samples(3, 10))
+	binary.BigEndian.PutUint16(b[AttributesPos:], 0x8080)
+	setCRC(b)
+	var c Checker
+	if h, err := c.Check(b, anyTime()); err != nil || uint16(h.Attributes) != 0x8080 {
+		t.Errorf("unused bits: %+v, %v", h, err)
+	}
+	r := anyTime()
+	r.LogAppendTime = true
+	if h, err := c.Check(b, r); err != nil || h.Attributes != AttrLogAppendTime {
+		t.Errorf("unused bits in a batch that is rewritten: %+v, %v", h, err)
 	}
 }
