@@ -2,6 +2,7 @@ package log
 
 import (
 	"log/slog"
+	"math"
 	"time"
 
 	"gregor/log/commit"
@@ -18,9 +19,12 @@ type Config struct {
 	SegmentIndexBytes  int   // segment.index.bytes: the largest size of either index; default 10 MiB
 	// FlushMessages (flush.messages) is the number of unsynced records that starts a sync. 1, the default, is group commit: a
 	// record is visible when it is durable. Above 1 a record is visible as soon as it is written, as in Kafka.
-	FlushMessages    int64
-	FlushMs          int64 // flush.ms: age of unsynced records that starts a sync, seen by Tick; default: never
-	Preallocate      bool  // preallocate: reserve disk space for a whole segment when it is made
+	FlushMessages int64
+	FlushMs       int64 // flush.ms: age of unsynced records that starts a sync, seen by Tick; default: never
+	Preallocate   bool  // preallocate: reserve disk space for a whole segment when it is made
+	// Compacted (cleanup.policy has compact) says that a segment may end before the next one begins. In other logs such a gap
+	// above the recovery point is what a power cut leaves.
+	Compacted        bool
 	ProducerExpiryMs int64 // producer.id.expiration.ms; default 1 day
 }
 
@@ -35,6 +39,7 @@ const (
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.SegmentBytes, DefaultSegmentBytes)
+	c.SegmentBytes = min(c.SegmentBytes, math.MaxInt32) // positions in an index have 32 bits
 	setDefault(&c.SegmentMs, DefaultSegmentMs)
 	setDefault(&c.IndexIntervalBytes, DefaultIndexIntervalBytes)
 	setDefault(&c.SegmentIndexBytes, DefaultSegmentIndexBytes)
