@@ -23,7 +23,8 @@ type Config struct {
 	Endpoints []Endpoint
 	// Rack is broker.rack, "" for none.
 	Rack string
-	// Partitions and Replication are for topics that ask for the default (num.partitions, default.replication.factor); 0 means 1.
+	// Partitions and Replication are for topics that ask for the default (num.partitions, default.replication.factor); 0 means 1. A default
+	// of more replicas than there are brokers means as many as there are.
 	Partitions  int32
 	Replication int16
 	// CheckConfig checks a topic's own keys; nil accepts all. The error's text is shown to the user with INVALID_CONFIG.
@@ -107,7 +108,11 @@ func (c *Controller) createRoots(ctx context.Context) error {
 	if _, _, err := c.tree.Get(ctx, meta.ControllerEpochPath); errors.Is(err, meta.ErrNoNode) {
 		ops = append(ops, meta.CreateOp(meta.ControllerEpochPath, meta.EncodeEpoch(0), meta.Persistent))
 	}
-	ops = append(ops, meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(FormatID(NewID())), meta.Persistent))
+	id := c.conf.ClusterID
+	if id == "" {
+		id = FormatID(NewID())
+	}
+	ops = append(ops, meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(id), meta.Persistent))
 	err := meta.EnsureRoot(ctx, c.tree, ops...)
 	if errors.Is(err, meta.ErrNodeExists) {
 		return nil // another broker was quicker with some of them; it makes the rest

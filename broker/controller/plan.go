@@ -135,12 +135,13 @@ func planAutomatic(cl *cluster, n *NewTopic) ([][]int32, error) {
 	if partitions == -1 {
 		partitions = cl.conf.Partitions
 	}
+	possible := max(len(cl.brokers), 1)
 	if replication == -1 {
-		replication = int(cl.conf.Replication)
+		replication = min(int(cl.conf.Replication), possible)
 	}
 	if IsInternal(n.Name) {
-		// Kafka's defaults for its own topics are made for three brokers.
-		replication = min(replication, max(len(cl.brokers), 1))
+		// Kafka's defaults for its own topics, which tools repeat, are made for three brokers.
+		replication = min(replication, possible)
 	}
 	if partitions > maxPartitionsPerRequest {
 		return nil, tooManyPartitions()

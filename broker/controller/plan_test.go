@@ -129,6 +129,17 @@ func TestPlanOfOneRequest(t *testing.T) {
 	}
 }
 
+func TestDefaultReplicationIsAtMostTheBrokers(t *testing.T) {
+	for brokers, want := range map[int]int{1: 1, 2: 2, 3: 3, 4: 3} {
+		cl := testCluster([]int32{1, 2, 3, 4}[:brokers]...)
+		cl.conf.Replication = 3
+		p := planTopics(cl, []NewTopic{auto("n", 1, -1)})[0]
+		if p.err != nil || len(p.topic.Partitions[0].Replicas) != want {
+			t.Errorf("%d brokers: %+v, %v; want %d replicas", brokers, p.topic.Partitions, p.err, want)
+		}
+	}
+}
+
 func TestRequestWithTooManyPartitionsMakesNothing(t *testing.T) {
 	for i, p := range planTopics(testCluster(1), []NewTopic{auto("a", 5000, 1), auto("b", 6000, 1)}) {
 		if !errors.Is(p.err, kerr.PolicyViolation) {
