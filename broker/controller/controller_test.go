@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,21 @@ func TestRestartKeepsTheClusterAndBeginsAnEpoch(t *testing.T) {
 	second, _ := reload(t, tree, path)
 	if second.ClusterID() != first.ClusterID() || second.Epoch() != 2 {
 		t.Errorf("cluster id %q then %q, epoch %d", first.ClusterID(), second.ClusterID(), second.Epoch())
+	}
+}
+
+func TestGivenClusterID(t *testing.T) {
+	path := treeFile(t)
+	conf := testConfig()
+	conf.ClusterID = FormatID(NewID())
+	tree := openTree(t, path)
+	if c, err := Start(t.Context(), tree, conf); err != nil || c.ClusterID() != conf.ClusterID {
+		t.Fatalf("cluster id %v, %v", c, err)
+	}
+	tree.Close()
+	conf.ClusterID = FormatID(NewID())
+	if _, err := Start(t.Context(), openTree(t, path), conf); err == nil || !strings.Contains(err.Error(), conf.ClusterID) {
+		t.Errorf("tree of another cluster: %v", err)
 	}
 }
 
