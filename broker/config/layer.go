@@ -71,17 +71,35 @@ func Settings(origin string, pairs []string) (Layer, error) {
 	return layer, nil
 }
 
-// Merge returns the values of static layers, the strongest first, as one map.
+// Merge returns the values of static layers, the strongest first, as one map. Where keys stand in for each other (log.dir and log.dirs,
+// log.retention.ms and log.retention.hours), one in a stronger layer takes the place of all in weaker ones.
 func Merge(layers ...Layer) map[string]string {
 	merged := map[string]string{}
 	for i := len(layers) - 1; i >= 0; i-- {
-		if layers[i].isStatic() {
-			for k, v := range layers[i].Values {
-				merged[k] = v
+		if !layers[i].isStatic() {
+			continue
+		}
+		for name := range layers[i].Values {
+			for _, other := range alternatives(name) {
+				delete(merged, other)
 			}
+		}
+		for name, value := range layers[i].Values {
+			merged[name] = value
 		}
 	}
 	return merged
+}
+
+// alternatives are the keys that say the same as a key, itself among them.
+func alternatives(name string) []string {
+	switch name {
+	case "log.dir", "log.dirs":
+		return []string{"log.dir", "log.dirs"}
+	case "broker.id", "node.id":
+		return []string{"broker.id", "node.id"}
+	}
+	return fallbacks(name)
 }
 
 func (l Layer) isStatic() bool { return l.Source == 0 || l.Source == SourceStatic }

@@ -145,6 +145,11 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("--set %q was taken", bad)
 		}
 	}
+	twins, _, err := NewServer(Layer{Values: map[string]string{"log.dir": "/strong", "node.id": "7", "log.retention.hours": "1"}},
+		Layer{Values: map[string]string{"log.dirs": "/weak", "broker.id": "3", "log.retention.ms": "5"}})
+	if err != nil || twins.LogDir != "/strong" || twins.NodeID != 7 || twins.Defaults.RetentionMs != 3600000 {
+		t.Errorf("%+v, %v", twins, err)
+	}
 	env.Values["num.partitions"] = "none"
 	if _, _, err := NewServer(env); err == nil || !strings.Contains(err.Error(), "num.partitions=none (environment)") {
 		t.Errorf("error %v", err)
