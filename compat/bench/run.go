@@ -125,7 +125,7 @@ func (s *sitting) stage(ctx context.Context, stage work.Stage) error {
 
 // start brings up a broker that lives through a stage, paused.
 func (s *sitting) start(ctx context.Context, k *target.Kind) (*target.Broker, error) {
-	b, err := k.New(ctx, filepath.Join(s.options.dir, k.Name))
+	b, err := k.New(ctx, filepath.Join(s.options.dir, k.Name), true)
 	if err != nil {
 		return nil, err
 	}

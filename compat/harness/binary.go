@@ -28,6 +28,17 @@ func Binary(tb testing.TB) string {
 // Race tells whether GREGOR_RACE=1 asks for a race-enabled broker; tests use it to allow more memory and time.
 func Race() bool { return os.Getenv("GREGOR_RACE") == "1" }
 
+// Foreign tells whether GREGOR_COMPAT_FOREIGN=1 says that the broker under test is another than gregor; it logs what is
+// therefore not checked.
+func Foreign(tb testing.TB, unchecked string) bool {
+	tb.Helper()
+	if os.Getenv("GREGOR_COMPAT_FOREIGN") != "1" {
+		return false
+	}
+	tb.Logf("not checked, since this broker is not gregor: %s", unchecked)
+	return true
+}
+
 func build() (string, error) {
 	if path := os.Getenv("GREGOR_COMPAT_BINARY"); path != "" {
 		return exec.LookPath(path)

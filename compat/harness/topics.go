@@ -55,6 +55,7 @@ func (b *Broker) Create(tb testing.TB, partitions int, config []string, topics .
 			tb.Fatalf("create topic %s with %d partitions and %v: %v %v %s", topic, partitions, config, err, r.Err, r.ErrMessage)
 		}
 	}
+	settle(ctx, tb, adm, partitions, topics)
 	if b.External() {
 		tb.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -63,5 +64,26 @@ func (b *Broker) Create(tb testing.TB, partitions int, config []string, topics .
 				tb.Logf("delete topics: %v", err)
 			}
 		})
+	}
+}
+
+// settle waits until every partition has a leader that answers: Apache Kafka answers CreateTopics before that.
+func settle(ctx context.Context, tb testing.TB, adm *kadm.Client, partitions int, topics []string) {
+	tb.Helper()
+	for {
+		ends, err := adm.ListEndOffsets(ctx, topics...)
+		if err == nil {
+			err = ends.Error()
+		}
+		ready := 0
+		ends.Each(func(kadm.ListedOffset) { ready++ })
+		if err == nil && ready == partitions*len(topics) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("the new topics %v have %d of %d partitions ready: %v", topics, ready, partitions*len(topics), err)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }

@@ -18,42 +18,55 @@ type Tail struct {
 	Loop  *OpenLoop
 }
 
-// Run reads until the last record of the loop has come.
+// Run reads until the last record of the loop has come or the loop gives up; records that have not come by then count
+// with the time waited.
 func (t *Tail) Run(start time.Time) (*stats.Samples, error) {
 	latency := stats.NewSamples(t.Loop.Count)
+	end := time.AfterFunc(t.Loop.givesUp()-time.Since(start), t.Conn.Abort)
+	defer end.Stop()
+	n, err := t.read(start, latency)
+	if time.Since(start) < t.Loop.givesUp() {
+		return latency, err
+	}
+	t.Loop.missing(n, start, latency)
+	return latency, nil
+}
+
+// read returns how many records came.
+func (t *Tail) read(start time.Time, latency *stats.Samples) (int, error) {
 	req, err := NewFetchRequest(t.Topic, 0, 1<<20, 1, 500)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	next, end := t.First, t.First+int64(t.Loop.Warm+t.Loop.Count)
-	for next < end {
-		if err := req.Send(t.Conn, next); err != nil {
-			return nil, err
+	i, all := 0, t.Loop.Warm+t.Loop.Count
+	for i < all {
+		if err := req.Send(t.Conn, t.First+int64(i)); err != nil {
+			return i, err
 		}
 		frame, err := t.Conn.ReadFrame()
 		if err != nil {
-			return nil, err
+			return i, err
 		}
 		now := time.Since(start)
 		head, err := ParseFetchHead(frame)
 		if err != nil {
-			return nil, err
+			return i, err
 		}
 		if head.Size+head.Records > len(frame) {
-			return nil, fmt.Errorf("%w to Fetch: %d bytes of records in %d", ErrFrame, head.Records, len(frame)-head.Size)
+			return i, fmt.Errorf("%w to Fetch: %d bytes of records in %d", ErrFrame, head.Records, len(frame)-head.Size)
 		}
 		err = EachBatch(frame[head.Size:head.Size+head.Records], func(base int64, count int) {
-			for ; next < base+int64(count) && next < end; next++ {
-				if i := int(next - t.First); i >= t.Loop.Warm {
+			for ; i < int(base-t.First)+count && i < all; i++ {
+				if i >= t.Loop.Warm {
 					latency.Add(now - t.Loop.Due(i))
 				}
 			}
 		})
 		if err != nil {
-			return nil, err
+			return i, err
 		}
 	}
-	return latency, nil
+	return i, nil
 }
 
 // Reader fetches partitions from beginning to end over one connection, again and again, and drops the records in the

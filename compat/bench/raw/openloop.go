@@ -19,6 +19,7 @@ type OpenLoop struct {
 	Interval time.Duration // between two requests
 	Warm     int           // requests before the measured ones
 	Count    int           // measured requests
+	Patience time.Duration // how long after the last request's time answers are waited for
 	Check    func(frame []byte) error
 }
 
@@ -26,7 +27,11 @@ type OpenLoop struct {
 type Result struct {
 	Latency *stats.Samples
 	Late    *stats.Samples // how late requests left: what the generator itself adds
+	Missing int            // measured requests whose answer did not come in time; they count with the time waited
 }
+
+// givesUp is when the run ends, answers or not, after the start.
+func (o *OpenLoop) givesUp() time.Duration { return o.Due(o.Warm+o.Count) + o.Patience }
 
 // Due is when request i should leave, after the start.
 func (o *OpenLoop) Due(i int) time.Duration { return time.Duration(i) * o.Interval }
@@ -36,11 +41,28 @@ func (o *OpenLoop) Run(start time.Time) (Result, error) {
 	res := Result{Latency: stats.NewSamples(o.Count), Late: stats.NewSamples(o.Count)}
 	ended := make(chan error, 1)
 	go func() { ended <- o.write(start, res.Late) }()
-	err := o.read(start, res.Latency)
+	end := time.AfterFunc(o.givesUp()-time.Since(start), o.Conn.Abort)
+	defer end.Stop()
+	n, err := o.read(start, res.Latency)
 	if err != nil {
 		o.Conn.Abort()
 	}
-	return res, errors.Join(err, <-ended)
+	err = errors.Join(err, <-ended)
+	if time.Since(start) < o.givesUp() {
+		return res, err
+	}
+	res.Missing = o.missing(n, start, res.Latency)
+	return res, nil
+}
+
+// missing counts every measured request from number n on with the time it has waited so far.
+func (o *OpenLoop) missing(n int, start time.Time, latency *stats.Samples) int {
+	now := time.Since(start)
+	n = max(n, o.Warm)
+	for i := n; i < o.Warm+o.Count; i++ {
+		latency.Add(now - o.Due(i))
+	}
+	return o.Warm + o.Count - n
 }
 
 func (o *OpenLoop) write(start time.Time, late *stats.Samples) error {
@@ -71,18 +93,19 @@ func (o *OpenLoop) write(start time.Time, late *stats.Samples) error {
 	return nil
 }
 
-func (o *OpenLoop) read(start time.Time, latency *stats.Samples) error {
-	for i := 0; i < o.Warm+o.Count; i++ {
+// read returns how many answers came.
+func (o *OpenLoop) read(start time.Time, latency *stats.Samples) (int, error) {
+	for i := range o.Warm + o.Count {
 		frame, err := o.Conn.ReadFrame()
 		if err != nil {
-			return err
+			return i, err
 		}
 		if err := o.Check(frame); err != nil {
-			return err
+			return i, err
 		}
 		if i >= o.Warm {
 			latency.Add(time.Since(start) - o.Due(i))
 		}
 	}
-	return nil
+	return o.Warm + o.Count, nil
 }

@@ -68,9 +68,10 @@ func Metrics() []Metric {
 		)
 	}
 	return append(m,
+		Metric{"partitions-1000/first", "1,000 new partitions, first record to each", "ms", nil},
 		Metric{"partitions-1000/p50", "1,000 partitions at 5,000 records/s, p50", "ms", nil},
 		Metric{"partitions-1000/p99", "… p99", "ms", lessThan(10)},
-		Metric{"partitions-1000-flood/rate", "1,000 partitions, flood", "records/s", atLeast(100_000)},
+		Metric{"partitions-1000/flood", "1,000 partitions, flood", "records/s", atLeast(100_000)},
 		Metric{"start-empty/ms", "start on an empty directory", "ms", lessThan(20)},
 		Metric{"start-1000/clean", "start on 1,000 partitions, clean", "ms", nil},
 		Metric{"start-1000/killed", "… after kill -9, all of them ready", "ms", lessThan(150)},

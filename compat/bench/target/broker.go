@@ -23,7 +23,7 @@ const (
 // Kind makes brokers of one sort. Its fields do not change once made.
 type Kind struct {
 	Name    string
-	prepare func(ctx context.Context, dir, addr string) error // fresh directory to startable; not measured
+	prepare func(ctx context.Context, dir, addr string, pausable bool) error // fresh directory to startable; not measured
 	command func(dir, addr string) *exec.Cmd
 }
 
@@ -37,8 +37,9 @@ type Broker struct {
 	done chan struct{} // closed when the process has been reaped
 }
 
-// New prepares a fresh directory; nothing runs yet.
-func (k *Kind) New(ctx context.Context, dir string) (*Broker, error) {
+// New prepares a fresh directory; nothing runs yet. A broker that will be paused must be made pausable, and one whose
+// restarts are timed must not: Kafka waits for its session to end before it takes a killed broker back.
+func (k *Kind) New(ctx context.Context, dir string, pausable bool) (*Broker, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (k *Kind) New(ctx context.Context, dir string) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.prepare(ctx, dir, addr); err != nil {
+	if err := k.prepare(ctx, dir, addr, pausable); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.Name, err)
 	}
 	return &Broker{Kind: k, Dir: dir, Addr: addr}, nil
@@ -80,7 +81,7 @@ func (b *Broker) Exec() (start time.Time, err error) {
 // broker is timed to a fraction of a millisecond, and seldom later.
 func (b *Broker) Ready(start time.Time, check func(*raw.Conn) error) (time.Duration, error) {
 	for {
-		err := b.try(check)
+		err := b.Do(check)
 		took := time.Since(start)
 		if err == nil {
 			return took, nil
@@ -97,13 +98,14 @@ func (b *Broker) Ready(start time.Time, check func(*raw.Conn) error) (time.Durat
 	}
 }
 
-func (b *Broker) try(check func(*raw.Conn) error) error {
+// Do runs f with a connection to the broker.
+func (b *Broker) Do(f func(*raw.Conn) error) error {
 	c, err := raw.Dial(b.Addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return check(c)
+	return f(c)
 }
 
 // Start is Exec and Ready.

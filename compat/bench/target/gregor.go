@@ -25,7 +25,7 @@ func Build(ctx context.Context, root, bin string) error {
 func Gregor(name, bin string, set []string) *Kind {
 	return &Kind{
 		Name:    name,
-		prepare: func(context.Context, string, string) error { return nil },
+		prepare: func(context.Context, string, string, bool) error { return nil },
 		command: func(dir, addr string) *exec.Cmd {
 			args := []string{"serve", "--data-dir", filepath.Join(dir, "data"), "--listen", addr}
 			for _, kv := range set {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,7 +18,10 @@ const (
 	kafkaVersion = "4.4.0"
 	kafkaPOM     = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>gregor.bench</groupId><artifactId>kafka</artifactId><version>1</version>
-<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>` + kafkaVersion + `</version></dependency></dependencies>
+<dependencies>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>` + kafkaVersion + `</version></dependency>
+<dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.5</version></dependency>
+</dependencies>
 </project>
 `
 )
@@ -25,7 +29,8 @@ const (
 // FetchKafka brings Apache Kafka's jars from Maven into a folder below cache unless they are there, and returns it.
 func FetchKafka(ctx context.Context, cache string) (string, error) {
 	dir := filepath.Join(cache, "kafka-"+kafkaVersion)
-	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
+	complete := filepath.Join(dir, "complete") // holds the pom that the folder was made from
+	if was, err := os.ReadFile(complete); err == nil && string(was) == kafkaPOM {
 		return dir, nil
 	}
 	for _, program := range []string{"mvn", "java"} {
@@ -44,7 +49,7 @@ func FetchKafka(ctx context.Context, cache string) (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("Apache Kafka %s from Maven: %w\n%s", kafkaVersion, err, out)
 	}
-	return dir, os.WriteFile(filepath.Join(dir, "complete"), nil, 0o644)
+	return dir, os.WriteFile(complete, []byte(kafkaPOM), 0o644)
 }
 
 // Kafka is a single KRaft node from the jars in lib, with the heap and collector of Kafka's own start script and
@@ -52,8 +57,12 @@ func FetchKafka(ctx context.Context, cache string) (string, error) {
 func Kafka(name, lib string, set []string) *Kind {
 	return &Kind{
 		Name: name,
-		prepare: func(ctx context.Context, dir, addr string) error {
-			return formatKafka(ctx, lib, dir, addr, set)
+		prepare: func(ctx context.Context, dir, addr string, pausable bool) error {
+			all := set
+			if pausable { // or its controller would take the pause for a dead broker
+				all = append(slices.Clone(set), "broker.session.timeout.ms=86400000")
+			}
+			return formatKafka(ctx, lib, dir, addr, all)
 		},
 		command: func(dir, _ string) *exec.Cmd {
 			return exec.Command("java", "-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
@@ -84,7 +93,6 @@ func formatKafka(ctx context.Context, lib, dir, addr string, set []string) error
 		"controller.listener.names=CONTROLLER",
 		"log.dirs=" + filepath.Join(dir, "data"),
 		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
-		"broker.session.timeout.ms=86400000", // it is paused while others are measured
 	}, set...)
 	if err := os.WriteFile(properties(dir), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 		return err

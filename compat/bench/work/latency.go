@@ -12,6 +12,7 @@ import (
 const (
 	ackRate    = 2000 // records a second
 	ackRecord  = 1024
+	patience   = 5 * time.Second       // a broker that cannot keep up is given so much longer
 	startDelay = 20 * time.Millisecond // between the decision to start and the first request, for both ends to be ready
 )
 
@@ -66,7 +67,7 @@ func (e *Env) ackLoop(c *raw.Conn) *raw.OpenLoop {
 	return &raw.OpenLoop{
 		Conn: c, Cycle: raw.NewCycle(64, raw.ProduceRequest(e.topic(), []int32{0}, batch)), Interval: time.Second / ackRate,
 		Warm: int(e.Warm.Seconds() * ackRate), Count: int(e.Window.Seconds() * ackRate),
-		Check: func(frame []byte) error { return raw.CheckProduce(frame, 1) },
+		Check: func(frame []byte) error { return raw.CheckProduce(frame, 1) }, Patience: patience,
 	}
 }
 
@@ -99,6 +100,9 @@ func (e *Env) openLoop(loop *raw.OpenLoop, consume func(start time.Time) error) 
 	}
 	if late := out.res.Late.Quantile(0.99); late > time.Millisecond {
 		fmt.Fprintf(os.Stderr, "    %s: the generator was late itself: p99 %v\n", e.Name, late)
+	}
+	if out.res.Missing > 0 {
+		fmt.Fprintf(os.Stderr, "    %s: cannot keep up: %d of %d requests not answered %v after the last\n", e.Name, out.res.Missing, loop.Count, loop.Patience)
 	}
 	return out.res, err
 }

@@ -19,7 +19,7 @@ const (
 
 // onBroker prepares a broker of the run's own and removes it afterwards.
 func (e *Env) onBroker(f func(b *target.Broker) (Values, error)) (Values, error) {
-	b, err := e.Kind.New(context.Background(), filepath.Join(e.Dir, e.Name))
+	b, err := e.Kind.New(context.Background(), filepath.Join(e.Dir, e.Name), false)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,11 @@ func start1000(e *Env) (Values, error) {
 		if err := b.Start(); err != nil {
 			return nil, err
 		}
-		if err := e.createMany(); err != nil {
+		allAnswer := func(c *raw.Conn) error {
+			_, err := c.EndOffsets(e.topic(), many)
+			return err
+		}
+		if err := b.Do(func(c *raw.Conn) error { return c.CreateTopic(e.topic(), many, nil) }); err != nil {
 			return nil, err
 		}
 		if err := e.fillMany(fillEach); err != nil {
@@ -133,21 +137,4 @@ func start1000(e *Env) (Values, error) {
 		}
 		return Values{"start-1000/clean": milliseconds(clean), "start-1000/killed": milliseconds(killed)}, b.Stop()
 	})
-}
-
-func allAnswer(c *raw.Conn) error {
-	_, err := c.EndOffsets(manyTopic, many)
-	return err
-}
-
-// fillMany puts one batch with the given number of records of 1 KiB into each of the 1,000 partitions.
-func (e *Env) fillMany(records int) error {
-	batch := raw.AppendBatch(nil, raw.Batch{Records: records, ValueSize: manyRecord, Timestamp: time.Now().UnixMilli(), Seed: 1})
-	all := sequence(many)
-	for i := 0; i < many; i += 50 {
-		if err := fill(e.Broker.Addr, raw.ProduceRequest(manyTopic, all[i:i+50], batch), 50, 1); err != nil {
-			return fmt.Errorf("fill %s: %w", manyTopic, err)
-		}
-	}
-	return nil
 }

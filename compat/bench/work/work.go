@@ -43,8 +43,7 @@ func All() []Workload {
 		{"ack", Stream, ack},
 		{"end-to-end", Stream, endToEnd},
 		{"raw-fetch", Stream, rawFetch},
-		{"partitions-1000", Partitions, partitionsRate},
-		{"partitions-1000-flood", Partitions, partitionsFlood},
+		{"partitions-1000", Partitions, partitions1000},
 		{"start-empty", Start, startEmpty},
 		{"start-1000", Start, start1000},
 	}
