@@ -144,6 +144,11 @@ func (d *Dir) openAll() error {
 		return err
 	}
 	d.checkpoints.onDisk = d.read
+	if d.opts.Locked != nil {
+		if err := d.opts.Locked(d); err != nil {
+			return err
+		}
+	}
 	d.share()
 	if err := d.loadAll(); err != nil {
 		return err

@@ -42,6 +42,9 @@ type Options struct {
 	// BrokerEpoch goes into the marker of a clean stop; 0 is right without a cluster.
 	BrokerEpoch int64
 
+	// Locked is called when the directory is locked and its identity is known, before its logs are opened. What Config needs, such as
+	// metadata in the same directory, can be opened there. Its error fails Open. nil: nothing to do.
+	Locked func(d *Dir) error
 	// Config gives the configuration of a topic's logs; nil: the defaults. It is called from several goroutines.
 	Config func(topic string) log.Config
 	// Handles and Committer are shared with other directories on the same file system; nil: the Dir has its own. They are

@@ -1,0 +1,68 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"gregor/wire"
+)
+
+// api is one API key that this broker serves: its versions and its handler. The answer of ApiVersions and what package wire lets in both come from
+// the one table.
+type api struct {
+	key      int16
+	min, max int16
+	handle   func(context.Context, *wire.Request) wire.Reply
+}
+
+// apiTable lists what is built, in the order of the keys.
+func (b *Broker) apiTable() []api {
+	return []api{
+		{0, 0, 13, b.handleProduce},
+		{1, 4, 18, b.handleFetch},
+		{3, 0, 13, answer(b.handleMetadata)},
+		{18, 0, 5, answer(b.handleAPIVersions)},
+	}
+}
+
+// answer makes a handler of a function that always has its answer at once.
+func answer[R kmsg.Request](h func(context.Context, *wire.Request, R) kmsg.Response) func(context.Context, *wire.Request) wire.Reply {
+	return func(ctx context.Context, req *wire.Request) wire.Reply {
+		return wire.Reply{Body: wire.Message(h(ctx, req, req.Body.(R)))}
+	}
+}
+
+// Handle implements wire.Handler.
+func (b *Broker) Handle(ctx context.Context, req *wire.Request) wire.Reply {
+	a := b.api(req.Key)
+	if a == nil {
+		return wire.Reply{Close: "no handler for this key"}
+	}
+	return a.handle(ctx, req)
+}
+
+// supports implements wire.Config.Supports.
+func (b *Broker) supports(key int16) (minVersion, maxVersion int16, ok bool) {
+	a := b.api(key)
+	if a == nil {
+		return 0, 0, false
+	}
+	return a.min, a.max, true
+}
+
+func (b *Broker) api(key int16) *api {
+	if key < 0 || int(key) >= len(b.byKey) {
+		return nil
+	}
+	return b.byKey[key]
+}
+
+// indexAPIs makes the table that api looks in.
+func indexAPIs(table []api) []*api {
+	byKey := make([]*api, table[len(table)-1].key+1)
+	for i := range table {
+		byKey[table[i].key] = &table[i]
+	}
+	return byKey
+}

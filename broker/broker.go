@@ -1,0 +1,210 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"gregor/broker/config"
+	"gregor/broker/controller"
+	"gregor/broker/fetchsession"
+	"gregor/broker/meta"
+	"gregor/log/batch"
+	"gregor/log/logdir"
+	"gregor/log/vfs"
+	"gregor/wire"
+)
+
+// Config configures a Broker. The zero value serves on 127.0.0.1:9092 with its data in ./gregor-data.
+type Config struct {
+	// Settings are Kafka's keys as in server.properties, with Kafka's units. Unknown ones are reported, wrong ones fail New.
+	Settings map[string]string
+	// Layers are further settings, the strongest first, each with the place that it comes from; they are weaker than Settings.
+	Layers []config.Layer
+	// Logger gets the broker's log; nil discards it.
+	Logger *slog.Logger
+	// Version is what the broker calls itself.
+	Version string
+	// FS is the file system below the store, nil for the real one. Tests give one that fails.
+	FS vfs.FS
+	// Now is the wall clock, nil for time.Now. Timers do not use it.
+	Now func() time.Time
+}
+
+// Broker is one Kafka broker.
+type Broker struct {
+	conf   *config.Server
+	logger *slog.Logger
+	fs     vfs.FS
+	now    func() time.Time
+
+	apis         []api
+	byKey        []*api
+	softwareName *regexp.Regexp
+	self         []int32 // this broker's id, as a list of replicas
+	checkers     sync.Pool
+	sessions     *fetchsession.Cache
+	topics       *catalog
+
+	nodeID    int32 // broker.id, or what the data directory says
+	clusterID string
+	tree      meta.Tree
+	control   *controller.Controller
+	dir       *logdir.Dir
+	server    *wire.Server
+	addr      string
+
+	// admin serialises changes of topics: tree, directories and catalog change together under it.
+	admin sync.Mutex
+
+	stop sync.Once
+	done chan struct{}
+}
+
+// New checks the configuration. It opens nothing: that is for Start.
+func New(c Config) (*Broker, error) {
+	layers := append([]config.Layer{{Origin: "settings", Values: c.Settings}}, c.Layers...)
+	conf, report, err := config.NewServer(layers...)
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{
+		conf:         conf,
+		logger:       c.Logger,
+		fs:           c.FS,
+		now:          c.Now,
+		softwareName: softwareNamePattern(),
+		sessions:     fetchsession.New(int(conf.FetchSessionSlots)),
+		topics:       newCatalog(),
+		done:         make(chan struct{}),
+	}
+	if b.logger == nil {
+		b.logger = slog.New(slog.DiscardHandler)
+	}
+	if b.fs == nil {
+		b.fs = vfs.OS()
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	b.checkers.New = func() any { return new(batch.Checker) }
+	b.apis = b.apiTable()
+	b.byKey = indexAPIs(b.apis)
+	for _, n := range report.Notes {
+		b.logger.Warn("setting without effect", "key", n.Key, "from", n.Origin, "what", n.Text)
+	}
+	return b, nil
+}
+
+// Start opens the data directory, recovers what is in it, and listens. When it returns, clients are served. After an error nothing is left open.
+// The context ends the start, not the broker.
+func (b *Broker) Start(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			b.closeAll(ctx)
+		}
+	}()
+	if err := b.openStore(ctx); err != nil {
+		return err
+	}
+	return b.listen()
+}
+
+// listen makes the front end and its listeners.
+func (b *Broker) listen() error {
+	var err error
+	b.server, err = wire.New(wire.Config{
+		Handler:       b,
+		Logger:        b.logger,
+		Supports:      b.supports,
+		MaxFrame:      b.conf.SocketRequestMaxBytes,
+		QueuedBytes:   max(b.conf.QueuedMaxRequestBytes, 0),
+		IdleTimeout:   b.conf.ConnectionsMaxIdle,
+		MaxConns:      limit(b.conf.MaxConnections),
+		MaxConnsPerIP: limit(b.conf.MaxConnectionsPerIP),
+	})
+	if err != nil {
+		return err
+	}
+	for i, l := range b.conf.Listeners {
+		addr, err := b.server.Listen(l.Name, net.JoinHostPort(l.Host, strconv.Itoa(int(l.Port))))
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			b.addr = addr.String()
+		}
+	}
+	b.server.Serve()
+	return nil
+}
+
+// deleteDelay is file.delete.delay.ms as logdir wants it.
+func deleteDelay(ms int64) time.Duration {
+	if ms == 0 {
+		return -1 // none
+	}
+	return time.Duration(min(ms, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
+}
+
+// limit turns Kafka's "no limit" into ours.
+func limit(n int32) int {
+	const noLimit = 1<<31 - 1
+	if n == noLimit {
+		return 0
+	}
+	return int(n)
+}
+
+// Addr is the address of the first listener as host:port, once Start returned.
+func (b *Broker) Addr() string { return b.addr }
+
+// DataDir is the directory that holds the broker's data.
+func (b *Broker) DataDir() string { return b.conf.LogDir }
+
+// ClusterID is the cluster's id, once Start returned.
+func (b *Broker) ClusterID() string { return b.clusterID }
+
+// Done is closed when the broker has stopped.
+func (b *Broker) Done() <-chan struct{} { return b.done }
+
+// Shutdown stops the broker cleanly: no new connections, waiting answers are given, connections end, everything is synced and marked clean. The
+// context bounds the wait for connections; the store is closed in any case.
+func (b *Broker) Shutdown(ctx context.Context) error {
+	var err error
+	b.stop.Do(func() {
+		err = b.closeAll(ctx)
+		close(b.done)
+	})
+	return err
+}
+
+// closeAll closes what is open, front end first.
+func (b *Broker) closeAll(ctx context.Context) error {
+	var first error
+	keep := func(what string, err error) {
+		if err != nil && first == nil {
+			first = fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	if b.server != nil {
+		keep("closing connections", b.server.Shutdown(ctx))
+	}
+	if b.dir != nil {
+		keep("closing "+b.conf.LogDir, b.dir.Close())
+	}
+	if b.tree != nil {
+		keep("closing the metadata tree", b.tree.Close())
+	}
+	return first
+}
+
+// metaFile is the embedded metadata tree in the data directory.
+func (b *Broker) metaFile() string { return filepath.Join(b.conf.LogDir, meta.FileName) }

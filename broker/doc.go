@@ -1,0 +1,16 @@
+// Package broker is a Kafka broker as a library: New, Start, Addr, Shutdown. Several may live in one process; there are no globals. It is the
+// only place where the protocol front end (wire) and the store (log) meet.
+//
+// Life of a request. wire calls Broker.Handle on the connection's goroutine; the table in apis.go finds the handler of the key; one file per
+// API key family holds it. A handler that must wait (produce for its sync, fetch for data) registers with the logs it waits for and returns a
+// wire.Pending; the log's watcher wakes the connection. Nothing else of ours runs between socket and log.
+//
+// Order of start: settings, directory lock, metadata tree, controller, logs, listeners; a client finds either a refused connection or a
+// broker that knows all its topics. Order of stop: stop accepting, answer what waits, close connections, flush and close logs, checkpoints, clean marker, tree,
+// lock.
+//
+// Locks, outermost first: Broker.admin (topic changes, held over their I/O; never taken on the produce and fetch paths) > catalog.mu
+// (maps of topics; leaf) > topic.mu (configuration overrides; leaf) > Log.mu (package log). None is held over a sync on the hot path, a socket write or a wait.
+//
+// Goroutines: those of wire.Server and of logdir.Dir, both ended and awaited by Shutdown.
+package broker

@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"gregor/wire"
+)
+
+// Metadata (key 3), versions 0 to 13.
+//
+//   - v0: an empty list asks for all topics; from v1 on null does, and an empty list asks for none.
+//   - A named topic that is missing is created when auto.create.topics.enable and the request (v4+; before, always) allow it. It is
+//     created before the answer, which therefore has its leader: some clients give up on LEADER_NOT_AVAILABLE.
+//   - The address is the one that the client came in on, unless advertised.listeners names another for that listener.
+//   - v12 asks by topic id.
+
+// notAsked is the value of authorized operations that were not asked for.
+const notAsked = -2147483648
+
+// All operations on a topic and on the cluster, as bits of their codes (KIP-430): without an authorizer everything is allowed.
+const (
+	allTopicOperations   = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<10 | 1<<11
+	allClusterOperations = 1<<5 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
+)
+
+func (b *Broker) handleMetadata(ctx context.Context, req *wire.Request, r *kmsg.MetadataRequest) kmsg.Response {
+	resp := kmsg.NewPtrMetadataResponse()
+	host, port := b.address(req.Conn)
+	broker := kmsg.NewMetadataResponseBroker()
+	broker.NodeID, broker.Host, broker.Port = b.nodeID, host, port
+	resp.Brokers = []kmsg.MetadataResponseBroker{broker}
+	resp.ClusterID = &b.clusterID
+	resp.ControllerID = b.nodeID
+	resp.AuthorizedOperations = notAsked
+	if r.IncludeClusterAuthorizedOperations {
+		resp.AuthorizedOperations = allClusterOperations
+	}
+	if r.Topics == nil || r.Version == 0 && len(r.Topics) == 0 {
+		for _, t := range b.topics.all() {
+			resp.Topics = append(resp.Topics, b.describeTopic(t, r))
+		}
+		return resp
+	}
+	resp.Topics = make([]kmsg.MetadataResponseTopic, 0, len(r.Topics))
+	for i := range r.Topics {
+		resp.Topics = append(resp.Topics, b.metadataTopic(ctx, r, &r.Topics[i]))
+	}
+	return resp
+}
+
+// metadataTopic answers for one topic that was asked for by name or id.
+func (b *Broker) metadataTopic(ctx context.Context, r *kmsg.MetadataRequest, in *kmsg.MetadataRequestTopic) kmsg.MetadataResponseTopic {
+	failure := func(err error) kmsg.MetadataResponseTopic {
+		out := kmsg.NewMetadataResponseTopic()
+		out.Topic, out.TopicID = in.Topic, in.TopicID
+		if in.Topic == nil && r.Version < 12 {
+			out.Topic = new(string)
+		}
+		out.ErrorCode = code(err)
+		out.Partitions = []kmsg.MetadataResponseTopicPartition{}
+		return out
+	}
+	var zero [16]byte
+	byID := in.TopicID != zero
+	switch {
+	case r.Version >= 10 && r.Version < 12 && (byID || in.Topic == nil), in.Topic == nil && !byID:
+		return failure(kerr.InvalidRequest)
+	case byID && in.Topic == nil:
+		if t := b.topics.id(in.TopicID); t != nil {
+			return b.describeTopic(t, r)
+		}
+		return failure(kerr.UnknownTopicID)
+	}
+	t := b.topics.name(*in.Topic)
+	if t == nil {
+		if err := b.autoCreate(ctx, *in.Topic, r.Version < 4 || r.AllowAutoTopicCreation); err != nil {
+			return failure(err)
+		}
+		if t = b.topics.name(*in.Topic); t == nil {
+			return failure(kerr.UnknownTopicOrPartition) // deleted again meanwhile
+		}
+	}
+	return b.describeTopic(t, r)
+}
+
+func (b *Broker) describeTopic(t *topic, r *kmsg.MetadataRequest) kmsg.MetadataResponseTopic {
+	out := kmsg.NewMetadataResponseTopic()
+	out.Topic, out.TopicID, out.IsInternal = &t.name, t.id, t.internal
+	out.AuthorizedOperations = notAsked
+	if r.IncludeTopicAuthorizedOperations {
+		out.AuthorizedOperations = allTopicOperations
+	}
+	parts := *t.partitions.Load()
+	out.Partitions = make([]kmsg.MetadataResponseTopicPartition, 0, len(parts))
+	for _, p := range parts {
+		one := kmsg.NewMetadataResponseTopicPartition()
+		one.Partition, one.Leader, one.LeaderEpoch = p.num, b.nodeID, p.leaderEpoch
+		one.Replicas, one.ISR, one.OfflineReplicas = b.self, b.self, []int32{}
+		if p.offline() != nil {
+			one.ErrorCode = kerr.LeaderNotAvailable.Code
+			one.Leader, one.ISR, one.OfflineReplicas = -1, []int32{}, b.self
+		}
+		out.Partitions = append(out.Partitions, one)
+	}
+	return out
+}
+
+// address is the one that a client on this connection should connect to.
+func (b *Broker) address(conn *wire.ConnInfo) (host string, port int32) {
+	for _, l := range b.conf.Advertised {
+		if l.Name == conn.Listener {
+			return l.Host, l.Port
+		}
+	}
+	h, p, err := net.SplitHostPort(conn.Local.String())
+	if err != nil {
+		return conn.Local.String(), 0
+	}
+	n, _ := strconv.ParseInt(p, 10, 32) // 0 for an address without a number, which only tests have
+	return h, int32(n)
+}

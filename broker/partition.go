@@ -1,0 +1,74 @@
+package broker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"gregor/broker/config"
+	"gregor/log"
+	"gregor/log/batch"
+)
+
+// partition is one partition with its log on this broker, which is its leader.
+type partition struct {
+	topic *topic
+	num   int32
+	// log is nil when the partition could not be opened; err says why.
+	log *log.Log
+	err error
+	// leaderEpoch is the epoch that this broker leads under.
+	leaderEpoch      int32
+	producerExpiryMs int64
+}
+
+// offline returns why the partition cannot be used, nil when it can.
+func (p *partition) offline() error {
+	if p.log == nil {
+		return fmt.Errorf("partition %s-%d is offline: %w: %w", p.topic.name, p.num, p.err, kerr.KafkaStorageError)
+	}
+	return nil
+}
+
+// checkEpoch compares the epoch that a client believes in with ours; -1 asks for no check (KIP-320).
+func (p *partition) checkEpoch(epoch int32) error {
+	switch {
+	case epoch == -1 || epoch == p.leaderEpoch:
+		return nil
+	case epoch < p.leaderEpoch:
+		return kerr.FencedLeaderEpoch
+	}
+	return kerr.UnknownLeaderEpoch
+}
+
+// appendBatch checks one batch from a client and writes it. Records are changed in place. A duplicate of an idempotent producer is no error.
+func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool) (log.Appended, error) {
+	if err := p.offline(); err != nil {
+		return log.Appended{}, err
+	}
+	checker := b.checkers.Get().(*batch.Checker)
+	h, err := checker.Check(records, produceRules(p.topic.config.Load(), noZstd, b.now()))
+	b.checkers.Put(checker)
+	if err != nil {
+		return log.Appended{}, err
+	}
+	if h.Transactional() {
+		// Without a transaction coordinator no transaction can be open.
+		return log.Appended{}, kerr.InvalidTxnState
+	}
+	return p.log.Append(records, h, p.leaderEpoch)
+}
+
+// produceRules is what a topic asks of a batch.
+func produceRules(t *config.Topic, noZstd bool, now time.Time) batch.Rules {
+	return batch.Rules{
+		RequireKey:    t.CleanupPolicy.Compact,
+		LogAppendTime: t.TimestampType == config.LogAppendTime,
+		Now:           now.UnixMilli(),
+		BeforeMax:     t.TimestampBeforeMaxMs,
+		AfterMax:      t.TimestampAfterMaxMs,
+		MaxBytes:      int(t.MaxMessageBytes),
+		NoZstd:        noZstd,
+	}
+}

@@ -1,0 +1,214 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gregor/broker/controller"
+	"gregor/broker/meta"
+	"gregor/log"
+	"gregor/log/logdir"
+)
+
+// openStore takes the data directory, opens the metadata tree in it, then the logs, and fills the catalog. Nothing of it is visible to clients yet.
+func (b *Broker) openStore(ctx context.Context) error {
+	var topics []controller.Topic
+	configs := make(map[string]log.Config)
+	dir, err := logdir.Open(logdir.Options{
+		FS:                 b.fs,
+		Dir:                b.conf.LogDir,
+		BrokerID:           b.conf.NodeID,
+		Logger:             b.logger,
+		Now:                b.now,
+		Parallel:           int(b.conf.RecoveryThreads),
+		FastBoot:           b.conf.FastBoot,
+		FileDeleteDelay:    deleteDelay(b.conf.Defaults.FileDeleteDelayMs),
+		CheckpointInterval: b.conf.FlushOffsetCheckpointInterval,
+		Locked: func(d *logdir.Dir) (err error) {
+			if topics, err = b.openMetadata(ctx, d); err != nil {
+				return err
+			}
+			return b.logConfigs(topics, configs)
+		},
+		Config: func(topic string) log.Config {
+			if c, ok := configs[topic]; ok {
+				return c
+			}
+			return logConfig(b.conf.Defaults, b.producerExpiryMs())
+		},
+	})
+	if err != nil {
+		return err
+	}
+	b.dir = dir
+	return b.openTopics(ctx, topics)
+}
+
+// openMetadata opens the tree and takes the controller's seat. The directory is locked.
+func (b *Broker) openMetadata(ctx context.Context, d *logdir.Dir) ([]controller.Topic, error) {
+	tree, err := meta.OpenLocal(b.metaFile())
+	if err != nil {
+		return nil, err
+	}
+	b.tree = tree
+	b.nodeID = d.BrokerID()
+	b.self = []int32{b.nodeID}
+	b.control, err = controller.Start(ctx, tree, controller.Config{
+		BrokerID:    b.nodeID,
+		ClusterID:   d.ClusterID(),
+		Endpoints:   b.endpoints(),
+		Partitions:  b.conf.NumPartitions,
+		Replication: b.conf.DefaultReplicationFactor,
+		CheckConfig: b.checkTopicConfig,
+		Now:         b.now,
+		Logger:      b.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.clusterID = b.control.ClusterID()
+	topics, err := b.control.Load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the topics: %w", err)
+	}
+	if !d.WasClean() {
+		if err := b.control.BumpLeaderEpochs(ctx, topics); err != nil {
+			return nil, fmt.Errorf("beginning new leader epochs: %w", err)
+		}
+	}
+	return topics, nil
+}
+
+// endpoints are the addresses that the broker registers with.
+func (b *Broker) endpoints() []meta.Endpoint {
+	listeners := b.conf.Advertised
+	if len(listeners) == 0 {
+		listeners = b.conf.Listeners
+	}
+	out := make([]meta.Endpoint, len(listeners))
+	for i, l := range listeners {
+		out[i] = meta.Endpoint{Listener: l.Name, Host: l.Host, Port: l.Port}
+	}
+	return out
+}
+
+func (b *Broker) checkTopicConfig(own map[string]string) error {
+	_, err := b.conf.Topic(own)
+	return err
+}
+
+// logConfigs computes the configuration of every topic's logs. A topic whose keys are not valid any more keeps the default, and says so.
+func (b *Broker) logConfigs(topics []controller.Topic, configs map[string]log.Config) error {
+	for i := range topics {
+		effective, err := b.conf.Topic(topics[i].Config)
+		if err != nil {
+			b.logger.Error("configuration of a topic is not valid, the broker's defaults apply to it", "topic", topics[i].Name, "error", err)
+			topics[i].Config = map[string]string{}
+			effective = b.conf.Defaults
+		}
+		configs[topics[i].Name] = logConfig(effective, b.producerExpiryMs())
+	}
+	return nil
+}
+
+func (b *Broker) producerExpiryMs() int64 { return b.conf.ProducerIDExpiration.Milliseconds() }
+
+// openTopics fills the catalog from the tree and finishes deletions that a stop interrupted.
+func (b *Broker) openTopics(ctx context.Context, topics []controller.Topic) error {
+	var known []controller.Topic
+	var deleting []string
+	for i := range topics {
+		if !topics[i].Deleting {
+			known = append(known, topics[i])
+			continue
+		}
+		if err := b.removeReplicas(topics[i].Name, len(topics[i].Partitions)); err != nil {
+			return err
+		}
+		deleting = append(deleting, topics[i].Name)
+	}
+	if len(deleting) > 0 {
+		if err := b.control.CompleteDelete(ctx, deleting...); err != nil {
+			return err
+		}
+	}
+	return b.addTopics(known)
+}
+
+// replicas are the partitions of a topic that are to be found or made, from number first on.
+type replicas struct {
+	topic *topic
+	tree  *controller.Topic
+	first int
+	parts []*partition
+}
+
+// openReplicas finds or makes the logs of several topics, with one sync for all that are made. What is missing is made: after a crash between
+// the tree and the directory that is how a creation ends.
+func (b *Broker) openReplicas(all []replicas) error {
+	var missing []logdir.Spec
+	var homeless []*partition
+	for i := range all {
+		r := &all[i]
+		for n := r.first; n < len(r.tree.Partitions); n++ {
+			p := &partition{topic: r.topic, num: int32(n), leaderEpoch: r.tree.Partitions[n].LeaderEpoch, producerExpiryMs: b.producerExpiryMs()}
+			r.parts = append(r.parts, p)
+			id := logdir.TopicPartition{Topic: r.topic.name, Partition: p.num}
+			if found, ok := b.dir.Get(id); ok {
+				b.adopt(p, found)
+				continue
+			}
+			missing = append(missing, logdir.Spec{TopicPartition: id, TopicID: r.topic.id})
+			homeless = append(homeless, p)
+		}
+	}
+	made, err := b.dir.Create(missing...)
+	if err != nil {
+		return fmt.Errorf("making %d partitions: %w", len(missing), err)
+	}
+	for i := range made {
+		b.adopt(homeless[i], made[i])
+	}
+	return nil
+}
+
+// adopt gives a partition its log. A directory of another topic's id is an older topic of the same name: its data must not be taken for this one's.
+func (b *Broker) adopt(p *partition, found *logdir.Partition) {
+	var none [16]byte
+	switch id := found.TopicID(); {
+	case found.Err() != nil:
+		p.err = found.Err()
+	case id != p.topic.id && id != none:
+		p.err = fmt.Errorf("directory %s belongs to topic id %s, the topic has %s; move it away", found.Dir(), controller.FormatID(id), controller.FormatID(p.topic.id))
+		b.logger.Error("partition is offline", "topic", p.topic.name, "partition", p.num, "error", p.err)
+	default:
+		p.log = found.Log()
+		p.log.SetConfig(logConfig(*p.topic.config.Load(), p.producerExpiryMs))
+	}
+}
+
+// removeReplicas deletes the directories of a topic's partitions.
+func (b *Broker) removeReplicas(topic string, partitions int) error {
+	ids := make([]logdir.TopicPartition, partitions)
+	for n := range ids {
+		ids[n] = logdir.TopicPartition{Topic: topic, Partition: int32(n)}
+	}
+	if err := b.dir.Delete(ids...); err != nil && !onlyNotFound(err) {
+		return fmt.Errorf("deleting the partitions of topic %s: %w", topic, err)
+	}
+	return nil
+}
+
+// onlyNotFound reports if every error joined in err is logdir.ErrNotFound: the replica is gone already.
+func onlyNotFound(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			if !onlyNotFound(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return errors.Is(err, logdir.ErrNotFound)
+}
