@@ -7,6 +7,9 @@ import (
 	"math"
 )
 
+// maxBatch is what fits the length field.
+const maxBatch = math.MaxInt32
+
 // Producer is the idempotent producer that a batch is from.
 type Producer struct {
 	ID       int64
@@ -115,7 +118,7 @@ func (w *Builder) Finish(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst[:start], err
 	}
-	if len(dst)-start > math.MaxInt32 {
+	if len(dst)-start > maxBatch {
 		return dst[:start], fmt.Errorf("%w: %d bytes", ErrTooLarge, len(dst)-start)
 	}
 	w.header(dst[start:])

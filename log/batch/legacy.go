@@ -3,6 +3,7 @@ package batch
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 )
 
 // legacy is the state of a Reader in an entry of magic 0 or 1.
@@ -10,6 +11,8 @@ type legacy struct {
 	entry   []byte // not compressed, not read yet
 	wrapped bool   // entry is a wrapper of compressed messages
 	shift   int64  // from the offset inside a wrapper to the absolute one
+	verify  bool   // check the checksums of messages inside a wrapper
+	some    bool   // a message was read
 }
 
 // message is a message of magic 0 or 1 without its overhead.
@@ -82,7 +85,12 @@ func (r *Reader) resetLegacy(b []byte, limit int64) error {
 		if err != nil {
 			return err
 		}
-		r.legacy.shift = offset - last
+		if offset != 0 && offset < last {
+			return fmt.Errorf("%w: compressed set has offset %d, its last message %d", ErrInvalid, offset, last)
+		}
+		if offset != 0 { // some producers leave it 0
+			r.legacy.shift = offset - last
+		}
 	}
 	return r.openWrapper(codec, m.value, limit)
 }
@@ -134,26 +142,17 @@ func (r *Reader) inner() (offset int64, size int32, err error) {
 }
 
 func (r *Reader) nextLegacy(rec *Record) (bool, error) {
-	offset := r.header.BaseOffset
-	var b []byte
+	offset, b := r.header.BaseOffset, r.legacy.entry
 	if r.legacy.wrapped {
-		end, err := r.window.atEnd()
-		if end || err != nil {
+		var err error
+		if offset, b, err = r.unwrap(); b == nil {
 			return false, err
 		}
-		var size int32
-		if offset, size, err = r.inner(); err != nil {
-			return false, err
-		}
-		if b, err = r.window.take(int(size)); err != nil {
-			return false, err
-		}
-		offset += r.legacy.shift
 	} else {
-		if r.legacy.entry == nil {
+		if b == nil {
 			return false, nil
 		}
-		b, r.legacy.entry = r.legacy.entry[OverheadSize:], nil
+		b, r.legacy.entry = b[OverheadSize:], nil
 	}
 	m, err := decodeMessage(b)
 	if err != nil {
@@ -167,4 +166,27 @@ func (r *Reader) nextLegacy(rec *Record) (bool, error) {
 		rec.Timestamp = r.header.MaxTimestamp
 	}
 	return true, nil
+}
+
+// unwrap reads the next message of a wrapper, without its overhead. b is nil at the end and after an error.
+func (r *Reader) unwrap() (offset int64, b []byte, err error) {
+	end, err := r.window.atEnd()
+	if end && !r.legacy.some {
+		err = fmt.Errorf("%w: compressed set without messages", ErrInvalid)
+	}
+	if end || err != nil {
+		return 0, nil, err
+	}
+	r.legacy.some = true
+	offset, size, err := r.inner()
+	if err != nil {
+		return 0, nil, err
+	}
+	if b, err = r.window.take(int(size)); err != nil {
+		return 0, nil, err
+	}
+	if stored := binary.BigEndian.Uint32(b); r.legacy.verify && stored != crc32.ChecksumIEEE(b[4:]) {
+		return 0, nil, fmt.Errorf("%w: message in a compressed set has crc %08x, the bytes have %08x", ErrCorrupt, stored, crc32.ChecksumIEEE(b[4:]))
+	}
+	return offset + r.legacy.shift, b, nil
 }
