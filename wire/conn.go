@@ -49,9 +49,10 @@ type conn struct {
 
 // frameState is what is known of the frame at the front of in.
 type frameState struct {
-	size     int // 0: not known yet
-	checked  bool
-	fallback bool // ApiVersions at an unknown version
+	size     int   // 0: not known yet
+	checked  bool  // the start of its header is there and allowed
+	cost     int64 // what it takes from the budget
+	fallback bool  // ApiVersions at an unknown version
 	key      int16
 	reserved bool // its size is taken from the budget
 	waiting  bool // for the budget
@@ -117,7 +118,7 @@ func (c *conn) run() *ending {
 // frameReady reports whether a whole frame is there that may be handled now.
 func (c *conn) frameReady() bool {
 	f := &c.frame
-	return f.reserved && f.checked && c.in.w-c.in.r >= 4+f.size && c.answers.mayHandle(f.key, c.srv.cfg.MaxPipeline)
+	return f.reserved && c.in.w-c.in.r >= 4+f.size && c.answers.mayHandle(f.key, c.srv.cfg.MaxPipeline)
 }
 
 // inspect looks at the front of the frame as soon as its bytes are there, so that what is not a request ends the connection before its
@@ -140,17 +141,25 @@ func (c *conn) inspect() {
 		if c.last = c.checkFrame(); c.last != nil {
 			return
 		}
-		f.checked = true
+		f.checked, f.cost = true, frameCost(f.key, f.size)
 	}
-	if f.reserved {
+	if f.reserved || !f.checked {
 		return
 	}
 	if f.waiting {
 		f.reserved = c.srv.budget.granted(&f.waiter)
 	} else {
-		f.reserved = c.srv.budget.acquire(&f.waiter, int64(f.size))
+		f.reserved = c.srv.budget.acquire(&f.waiter, f.cost)
 	}
 	f.waiting = !f.reserved
+}
+
+// frameCost is what a frame takes from the budget: its size, and for a large one without records what its decoded form may take.
+func frameCost(key int16, size int) int64 {
+	if key != keyProduce && size > freeDecode {
+		return int64(size) * decodeCost
+	}
+	return int64(size)
 }
 
 // frameSize judges the length at the front of b.
@@ -230,7 +239,7 @@ func (c *conn) handle() {
 // consume drops the frame at the front of in and what was reserved for it.
 func (c *conn) consume() {
 	in := &c.in
-	c.srv.budget.release(int64(c.frame.size))
+	c.srv.budget.release(c.frame.cost)
 	in.r += 4 + c.frame.size
 	c.frame = frameState{waiter: waiter{wake: c.wakeFn}}
 	if in.r == in.w {
@@ -249,7 +258,7 @@ func (c *conn) finish(e *ending) {
 	if c.frame.waiting {
 		c.srv.budget.forget(&c.frame.waiter)
 	} else if c.frame.reserved {
-		c.srv.budget.release(int64(c.frame.size))
+		c.srv.budget.release(c.frame.cost)
 	}
 	c.srv.count.closed[e.reason].Add(1)
 	c.nc.Close() //nolint:errcheck // it ends either way

@@ -43,7 +43,9 @@ func (p *Payload) release() {
 	}
 }
 
-// Message makes a kmsg response a Body.
+// Message makes a kmsg response a Body. Fields that kmsg would write as tags at versions that do not declare them are cleared first, since
+// Java clients refuse such an answer: in Produce before version 10 (KIP-951) CurrentLeader and NodeEndpoints, in Fetch before
+// version 16 NodeEndpoints.
 func Message(r kmsg.Response) Body { return message{r} }
 
 type message struct{ kmsg.Response }
@@ -54,5 +56,25 @@ func (m message) Key() int16 { return m.Response.Key() }
 // Encode implements Body.
 func (m message) Encode(p *Payload, version int16) {
 	m.SetVersion(version)
+	switch r := m.Response.(type) {
+	case *kmsg.ProduceResponse:
+		if version < 10 {
+			clearLeaders(r)
+		}
+	case *kmsg.FetchResponse:
+		if version < 16 {
+			r.Brokers = nil
+		}
+	}
 	p.Buf = m.AppendTo(p.Buf)
+}
+
+// clearLeaders takes out what Produce has from version 10 on.
+func clearLeaders(r *kmsg.ProduceResponse) {
+	r.Brokers = nil
+	for i := range r.Topics {
+		for j := range r.Topics[i].Partitions {
+			r.Topics[i].Partitions[j].CurrentLeader = kmsg.NewProduceResponseTopicPartitionCurrentLeader()
+		}
+	}
 }

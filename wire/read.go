@@ -6,11 +6,15 @@ import (
 )
 
 // room returns where the next bytes go. As long as frames are small a whole chunk is read at once. Of a large frame exactly the rest and the
-// length of the next frame are asked for, so that nothing large is ever moved to another buffer; its buffer grows with what arrives.
+// start of the next frame, by which that is judged, are asked for, so that nothing large is ever moved to another buffer. The buffer of a
+// large frame is not taken before its size is reserved, and grows with what arrives.
 func (c *conn) room() []byte {
 	in := &c.in
 	need := 4 + c.frame.size
-	if c.frame.size == 0 || need <= chunkSize {
+	if !c.frame.checked {
+		need = 4 + minFrame
+	}
+	if need <= chunkSize {
 		least := max(need, c.chunk())
 		if in.buf == nil || len(in.buf.b) < least || len(in.buf.b) > chunkSize {
 			c.rebuffer(least)
@@ -19,7 +23,7 @@ func (c *conn) room() []byte {
 		}
 		return in.buf.b[in.w:]
 	}
-	need += 4
+	need += 4 + minFrame
 	switch size := c.bufferSize(); {
 	case size < min(need, firstRead), size > 4*need && size > chunkSize:
 		c.rebuffer(min(need, firstRead))

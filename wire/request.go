@@ -15,9 +15,12 @@ const (
 
 	// minFrame is the shortest request header: key, version and correlation id (header version 0).
 	minFrame = 8
-	// maxControlFrame is the largest frame of any request but Produce. Decoded arrays can take some thirty times the bytes that they
-	// arrived in, and no request without records comes near this size in practice.
+	// maxControlFrame is the largest frame of any request but Produce, which no such request comes near in practice. Decoded arrays can take
+	// many times the bytes that they arrived in (TestLyingLengths says how many), so that frames above freeDecode take decodeCost times
+	// their size from the budget.
 	maxControlFrame = 16 << 20
+	freeDecode      = 64 << 10
+	decodeCost      = 32
 	// maxProduceParts is how many topics and partitions one Produce request may name, for the same reason.
 	maxProduceParts = 200_000
 

@@ -74,7 +74,7 @@ func (c *conn) wait() *ending {
 func (c *conn) mayReceive() bool {
 	f := &c.frame
 	whole := f.size > 0 && c.in.w-c.in.r >= 4+f.size
-	return c.last == nil && !whole && (f.size == 0 || f.reserved) && c.answers.mayRead(c.srv.cfg.MaxPipeline)
+	return c.last == nil && !whole && (!f.checked || f.reserved) && c.answers.mayRead(c.srv.cfg.MaxPipeline)
 }
 
 // received takes the result of a read or a hold.
