@@ -21,6 +21,9 @@ const (
 // TestLyingLengths: connections that announce big frames and send little cost no memory for what they did not send.
 func TestLyingLengths(t *testing.T) {
 	b := harness.Start(t, harness.Config{})
+	if harness.Foreign(t, "memory for what is announced and not sent: Apache Kafka allocates it and runs out") {
+		return
+	}
 	w := startWitness(t, b)
 	before := b.RSS(t)
 	for range 100 {
@@ -28,9 +31,6 @@ func TestLyingLengths(t *testing.T) {
 		c.send(t, sized(90<<20, bytes.Repeat([]byte{0, 0, 0, 9, 0, 0, 0, 1}, 128)))
 	}
 	w.check(t, witnessLimit)
-	if harness.Foreign(t, "memory: 100 frames announced with 90 MiB and sent with 1 KiB") {
-		return
-	}
 	if grown := b.RSS(t) - before; grown > memorySlack {
 		t.Errorf("100 frames announced with 90 MiB and sent with 1 KiB cost %d MiB", grown>>20)
 	} else {
@@ -74,7 +74,7 @@ func TestSlowReaders(t *testing.T) {
 	b := harness.Start(t, harness.Config{})
 	topic := harness.Topic("slow")
 	b.Create(t, 1, nil, topic)
-	cl := b.Client(t)
+	cl := b.Client(t, kgo.ProducerBatchCompression(kgo.NoCompression()))
 	for range 40 {
 		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, 900<<10)}).FirstErr(); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -128,7 +129,9 @@ func startWitness(t *testing.T, b *harness.Broker) *witness {
 			case <-time.After(2 * time.Millisecond):
 			}
 			start := time.Now()
-			err := round(t, cl, topic, fmt.Sprint(n))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			err := round(ctx, cl, topic, fmt.Sprint(n))
+			cancel()
 			w.mu.Lock()
 			w.worst, w.err = max(w.worst, time.Since(start)), errors.Join(w.err, err)
 			w.mu.Unlock()
@@ -141,12 +144,12 @@ func startWitness(t *testing.T, b *harness.Broker) *witness {
 	return w
 }
 
-func round(t *testing.T, cl *kgo.Client, topic, value string) error {
-	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte(value)}).FirstErr(); err != nil {
+func round(ctx context.Context, cl *kgo.Client, topic, value string) error {
+	if err := cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte(value)}).FirstErr(); err != nil {
 		return err
 	}
 	for {
-		fetches := cl.PollFetches(t.Context())
+		fetches := cl.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
 			return err
 		}
