@@ -64,6 +64,10 @@ type Broker struct {
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
 	admin sync.Mutex
 
+	ticks    sync.WaitGroup
+	retick   chan struct{} // capacity 1
+	stopping chan struct{} // ends the ticker
+
 	stop sync.Once
 	done chan struct{}
 }
@@ -83,6 +87,8 @@ func New(c Config) (*Broker, error) {
 		softwareName: softwareNamePattern(),
 		sessions:     fetchsession.New(int(conf.FetchSessionSlots)),
 		topics:       newCatalog(),
+		retick:       make(chan struct{}, 1),
+		stopping:     make(chan struct{}),
 		done:         make(chan struct{}),
 	}
 	if b.logger == nil {
@@ -114,7 +120,12 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	if err := b.openStore(ctx); err != nil {
 		return err
 	}
-	return b.listen()
+	if err := b.listen(); err != nil {
+		return err
+	}
+	b.ticks.Add(1)
+	go b.runTicks()
+	return nil
 }
 
 // listen makes the front end and its listeners.
@@ -180,6 +191,8 @@ func (b *Broker) Done() <-chan struct{} { return b.done }
 func (b *Broker) Shutdown(ctx context.Context) error {
 	var err error
 	b.stop.Do(func() {
+		close(b.stopping)
+		b.ticks.Wait()
 		err = b.closeAll(ctx)
 		close(b.done)
 	})

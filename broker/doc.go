@@ -12,5 +12,5 @@
 // Locks, outermost first: Broker.admin (topic changes, held over their I/O; never taken on the produce and fetch paths) > catalog.mu
 // (maps of topics; leaf) > topic.mu (configuration overrides; leaf) > Log.mu (package log). None is held over a sync on the hot path, a socket write or a wait.
 //
-// Goroutines: those of wire.Server and of logdir.Dir, both ended and awaited by Shutdown.
+// Goroutines: the ticker, and those of wire.Server and of logdir.Dir; all ended and awaited by Shutdown.
 package broker

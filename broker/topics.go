@@ -131,6 +131,7 @@ func (b *Broker) alterTopic(ctx context.Context, name string, validateOnly bool,
 		return err
 	}
 	t.configure(own, effective)
+	b.configChanged()
 	return nil
 }
 
@@ -151,6 +152,7 @@ func (b *Broker) addTopics(topics []controller.Topic) error {
 		all[i].topic.partitions.Store(&all[i].parts)
 		b.topics.add(all[i].topic)
 	}
+	b.configChanged()
 	return nil
 }
 
