@@ -18,7 +18,7 @@ type Converter struct {
 // is cut off at the end of the set is left out, as Kafka does; a header with a count of 0 says that there was no whole one and nothing was
 // appended. Offsets of the set do not matter.
 //
-// Errors: as those of Check. Messages of magic 2 and compressed sets inside compressed sets are ErrInvalid.
+// Errors: as those of Check. Mixed magics, magic 2 and compressed sets inside compressed sets are ErrInvalid.
 func (c *Converter) Legacy(dst, set []byte, r Rules, codec Codec) ([]byte, Header, error) {
 	c.pass = pass{rules: r, maxTimestamp: -1}
 	c.builder.Reset(Options{LeaderEpoch: -1})
@@ -27,25 +27,11 @@ func (c *Converter) Legacy(dst, set []byte, r Rules, codec Codec) ([]byte, Heade
 	if limit <= 0 {
 		limit = DefaultMaxDecompressed
 	}
-	source := None
-	for len(set) > MagicPos {
-		size, err := EntrySize(set)
-		if err != nil {
-			return dst, Header{}, err
-		}
-		if size > len(set) {
-			break
-		}
-		used, err := c.message(set[:size], limit)
-		if err != nil {
-			return dst, Header{}, err
-		}
-		if used != None {
-			source = used
-		}
-		set = set[size:]
+	source, err := c.messages(set, limit)
+	if err == nil {
+		err = c.pass.refusal()
 	}
-	if err := c.pass.refusal(); err != nil {
+	if err != nil {
 		return dst, Header{}, err
 	}
 	if c.builder.Len() == 0 {
@@ -73,6 +59,41 @@ func (c *Converter) finish(dst []byte, r *Rules) ([]byte, Header, error) {
 	}
 	rewrite(out[start:], &h, r, c.pass.maxTimestamp)
 	return out, h, nil
+}
+
+// messages adds the records of all whole entries. It returns the codec of the last that is compressed.
+func (c *Converter) messages(set []byte, limit int64) (Codec, error) {
+	source, magic := None, byte(0)
+	for first := true; len(set) >= OverheadSize; first = false {
+		if size := int32(binary.BigEndian.Uint32(set[LengthPos:])); size < minMessageV0 {
+			return source, fmt.Errorf("%w: message of %d bytes", ErrCorrupt, size)
+		}
+		if len(set) <= MagicPos {
+			break
+		}
+		size, err := EntrySize(set)
+		if err != nil {
+			return source, err
+		}
+		if size > len(set) {
+			break
+		}
+		if first {
+			magic = set[MagicPos]
+		}
+		if set[MagicPos] != magic {
+			return source, fmt.Errorf("%w: message of magic %d in a set of magic %d", ErrInvalid, set[MagicPos], magic)
+		}
+		used, err := c.message(set[:size], limit)
+		if err != nil {
+			return source, err
+		}
+		if used != None {
+			source = used
+		}
+		set = set[size:]
+	}
+	return source, nil
 }
 
 // message adds the records of one whole entry. It returns the entry's codec.

@@ -86,6 +86,21 @@ func TestLegacyTails(t *testing.T) {
 	}
 }
 
+// TestLegacyCutInside is about a compressed set whose last message is cut off: it counts as not there.
+func TestLegacyCutInside(t *testing.T) {
+	one := sealed(message01(1, 0, 0, []byte("value")))
+	two := sealed(message01(1, 0, 1, []byte("value")))
+	for i := range two {
+		var c Converter
+		if _, h, err := c.Legacy(nil, wrapper(t, Snappy, 1, 0, one, two[:i]), anyTime(), None); err != nil || h.Count != 1 {
+			t.Errorf("%d bytes: %+v, %v", i, h, err)
+		}
+		if _, _, err := c.Legacy(nil, wrapper(t, Snappy, 1, 0, two[:i]), anyTime(), None); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d bytes only: %v", i, err)
+		}
+	}
+}
+
 func TestLegacyRefuses(t *testing.T) {
 	one := func() []byte { return sealed(message01(1, 0, 0, []byte("value"))) }
 	rules := func(f func(*Rules)) Rules {
@@ -102,6 +117,8 @@ func TestLegacyRefuses(t *testing.T) {
 		"crc":                   {message01(1, 0, 0, nil), anyTime(), ErrCorrupt},
 		"crc inside":            {wrapper(t, Gzip, 1, 0, message01(1, 0, 0, nil)), anyTime(), ErrCorrupt},
 		"magic 2":               {join(one(), build(t, Options{}, samples(1, 1))), anyTime(), ErrInvalid},
+		"mixed":                 {join(one(), sealed(message01(0, 0, 0, nil))), anyTime(), ErrInvalid},
+		"zeros follow":          {join(one(), make([]byte, 12)), anyTime(), ErrCorrupt},
 		"magic 5":               {func() []byte { b := one(); b[MagicPos] = 5; return b }(), anyTime(), ErrMagic},
 		"size":                  {func() []byte { b := one(); b[LengthPos+3] = 3; return b }(), anyTime(), ErrCorrupt},
 		"too large":             {one(), rules(func(r *Rules) { r.MaxBytes = 30 }), ErrTooLarge},

@@ -117,13 +117,16 @@ func (r *Reader) lastInside(codec Codec, value []byte, limit int64) (int64, erro
 			return last, err
 		}
 		offset, size, err := r.inner()
+		if err == nil {
+			err = r.window.skip(int64(size))
+		}
+		if err == errEnd {
+			return last, nil
+		}
 		if err != nil {
 			return 0, err
 		}
 		last = offset
-		if err := r.window.skip(int64(size)); err != nil {
-			return 0, err
-		}
 	}
 }
 
@@ -168,23 +171,26 @@ func (r *Reader) nextLegacy(rec *Record) (bool, error) {
 	return true, nil
 }
 
-// unwrap reads the next message of a wrapper, without its overhead. b is nil at the end and after an error.
+// unwrap reads the next message of a wrapper, without its overhead. b is nil at the end and after an error. A message that is cut off is left
+// out: old producers were allowed that.
 func (r *Reader) unwrap() (offset int64, b []byte, err error) {
 	end, err := r.window.atEnd()
-	if end && !r.legacy.some {
-		err = fmt.Errorf("%w: compressed set without messages", ErrInvalid)
+	if !end && err == nil {
+		var size int32
+		if offset, size, err = r.inner(); err == nil {
+			b, err = r.window.take(int(size))
+		}
 	}
-	if end || err != nil {
-		return 0, nil, err
+	if end || err == errEnd {
+		if r.legacy.some {
+			return 0, nil, nil
+		}
+		return 0, nil, fmt.Errorf("%w: compressed set without messages", ErrInvalid)
 	}
-	r.legacy.some = true
-	offset, size, err := r.inner()
 	if err != nil {
 		return 0, nil, err
 	}
-	if b, err = r.window.take(int(size)); err != nil {
-		return 0, nil, err
-	}
+	r.legacy.some = true
 	if stored := binary.BigEndian.Uint32(b); r.legacy.verify && stored != crc32.ChecksumIEEE(b[4:]) {
 		return 0, nil, fmt.Errorf("%w: message in a compressed set has crc %08x, the bytes have %08x", ErrCorrupt, stored, crc32.ChecksumIEEE(b[4:]))
 	}
