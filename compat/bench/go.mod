@@ -7,6 +7,7 @@ replace gregor => ../..
 require (
 	github.com/twmb/franz-go v1.22.3
 	github.com/twmb/franz-go/pkg/kmsg v1.15.1
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.50.0
 )
 

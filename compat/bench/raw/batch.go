@@ -41,20 +41,16 @@ func AppendBatchOfSize(dst []byte, size, records int, timestamp int64, seed uint
 	for i := range sizes {
 		sizes[i] = share - 8
 	}
-	for tries := 0; tries < 64; tries++ {
+	for tries := range 64 { // a varint that grows or shrinks may call for another step
 		missing := size - batchSize(sizes)
 		if missing == 0 {
 			return appendBatch(dst, sizes, timestamp, seed), nil
 		}
-		if missing > 0 { // hand out one byte each, from the last on, and see what the varints made of it
-			for i := records - 1; i >= 0 && missing > 0; i-- {
-				step := (missing + i) / (i + 1)
-				sizes[i] += step
-				missing -= step
-			}
-			continue
+		each := missing / records
+		for i := range sizes {
+			sizes[i] += each
 		}
-		sizes[records-1]--
+		sizes[tries%records] += missing % records
 	}
 	return nil, fmt.Errorf("no batch of exactly %d bytes with %d records", size, records)
 }
