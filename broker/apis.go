@@ -21,8 +21,19 @@ func (b *Broker) apiTable() []api {
 	return []api{
 		{0, 0, 13, b.handleProduce},
 		{1, 4, 18, b.handleFetch},
+		{2, 1, 11, answer(b.handleListOffsets)},
 		{3, 0, 13, answer(b.handleMetadata)},
 		{18, 0, 5, answer(b.handleAPIVersions)},
+		{19, 0, 7, answer(b.handleCreateTopics)},
+		{20, 0, 6, answer(b.handleDeleteTopics)},
+		{22, 0, 5, answer(b.handleInitProducerID)},
+		{23, 0, 4, answer(b.handleOffsetForLeaderEpoch)},
+		{32, 0, 4, answer(b.handleDescribeConfigs)},
+		{33, 0, 2, answer(b.handleAlterConfigs)},
+		{37, 0, 3, answer(b.handleCreatePartitions)},
+		{44, 0, 1, answer(b.handleIncrementalAlterConfigs)},
+		{60, 0, 2, answer(b.handleDescribeCluster)},
+		{75, 0, 0, answer(b.handleDescribeTopicPartitions)},
 	}
 }
 

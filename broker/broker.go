@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gregor/broker/config"
@@ -52,6 +53,10 @@ type Broker struct {
 	checkers     sync.Pool
 	sessions     *fetchsession.Cache
 	topics       *catalog
+	producerIDs  producerIDs
+	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.
+	layers  []config.Layer
+	dynamic atomic.Pointer[config.Server]
 
 	nodeID    int32 // broker.id, or what the data directory says
 	clusterID string
@@ -81,6 +86,7 @@ func New(c Config) (*Broker, error) {
 	}
 	b := &Broker{
 		conf:         conf,
+		layers:       layers,
 		logger:       c.Logger,
 		fs:           c.FS,
 		now:          c.Now,

@@ -35,7 +35,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 			if c, ok := configs[topic]; ok {
 				return c
 			}
-			return logConfig(b.conf.Defaults, b.producerExpiryMs())
+			return logConfig(b.settings().Defaults, b.producerExpiryMs())
 		},
 	})
 	if err != nil {
@@ -68,6 +68,9 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Dir) ([]controller.
 		return nil, err
 	}
 	b.clusterID = b.control.ClusterID()
+	if err := b.loadDynamic(ctx); err != nil {
+		return nil, fmt.Errorf("reading the broker's configuration: %w", err)
+	}
 	topics, err := b.control.Load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the topics: %w", err)
@@ -94,18 +97,18 @@ func (b *Broker) endpoints() []meta.Endpoint {
 }
 
 func (b *Broker) checkTopicConfig(own map[string]string) error {
-	_, err := b.conf.Topic(own)
+	_, err := b.settings().Topic(own)
 	return err
 }
 
 // logConfigs computes the configuration of every topic's logs. A topic whose keys are not valid any more keeps the default, and says so.
 func (b *Broker) logConfigs(topics []controller.Topic, configs map[string]log.Config) error {
 	for i := range topics {
-		effective, err := b.conf.Topic(topics[i].Config)
+		effective, err := b.settings().Topic(topics[i].Config)
 		if err != nil {
 			b.logger.Error("configuration of a topic is not valid, the broker's defaults apply to it", "topic", topics[i].Name, "error", err)
 			topics[i].Config = map[string]string{}
-			effective = b.conf.Defaults
+			effective = b.settings().Defaults
 		}
 		configs[topics[i].Name] = logConfig(effective, b.producerExpiryMs())
 	}

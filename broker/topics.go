@@ -87,14 +87,18 @@ func (b *Broker) createPartitions(ctx context.Context, name string, count int32,
 func (b *Broker) deleteTopics(ctx context.Context, topics []*topic) error {
 	b.admin.Lock()
 	defer b.admin.Unlock()
-	names := make([]string, len(topics))
-	for i, t := range topics {
-		names[i] = t.name
+	var names []string
+	var present []*topic
+	for _, t := range topics {
+		// Another request may have deleted it, and made a new one of that name, since it was looked up.
+		if b.topics.id(t.id) == t {
+			names, present = append(names, t.name), append(present, t)
+		}
 	}
 	if err := b.control.DeleteTopics(ctx, names); err != nil {
 		return err
 	}
-	for _, t := range topics {
+	for _, t := range present {
 		t.deleted.Store(true)
 		b.topics.remove(t)
 		if err := b.removeReplicas(t.name, len(*t.partitions.Load())); err != nil {
@@ -120,7 +124,7 @@ func (b *Broker) alterTopic(ctx context.Context, name string, validateOnly bool,
 	if err != nil {
 		return err
 	}
-	effective, err := b.conf.Topic(own)
+	effective, err := b.settings().Topic(own)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, kerr.InvalidConfig)
 	}
@@ -158,7 +162,7 @@ func (b *Broker) addTopics(topics []controller.Topic) error {
 
 // newTopic makes the catalog's entry for a topic, without partitions yet.
 func (b *Broker) newTopic(c *controller.Topic) (*topic, error) {
-	effective, err := b.conf.Topic(c.Config)
+	effective, err := b.settings().Topic(c.Config)
 	if err != nil {
 		return nil, fmt.Errorf("configuration of topic %s: %w", c.Name, err)
 	}
