@@ -8,16 +8,28 @@ import "math"
 
 // varlong reads a 64-bit value.
 func varlong(b []byte, i int) (int64, int) {
-	if uint(i) < uint(len(b)) && b[i] < 0x80 {
-		return unzigzag(uint64(b[i])), i + 1
+	if i >= 0 && i < len(b)-1 {
+		c, d := uint64(b[i]), uint64(b[i+1])
+		if c < 0x80 {
+			return unzigzag(c), i + 1
+		}
+		if d < 0x80 {
+			return unzigzag(c&0x7f | d<<7), i + 2
+		}
 	}
 	return slowVarint(b, i, 10)
 }
 
 // varint reads a 32-bit value.
 func varint(b []byte, i int) (int64, int) {
-	if uint(i) < uint(len(b)) && b[i] < 0x80 {
-		return unzigzag(uint64(b[i])), i + 1
+	if i >= 0 && i < len(b)-1 {
+		c, d := uint64(b[i]), uint64(b[i+1])
+		if c < 0x80 {
+			return unzigzag(c), i + 1
+		}
+		if d < 0x80 {
+			return unzigzag(c&0x7f | d<<7), i + 2
+		}
 	}
 	return slowVarint(b, i, 5)
 }
