@@ -32,6 +32,7 @@ type conn struct {
 		full bool // the last read filled all it was given: more may be there
 	}
 	frame    frameState
+	earned   int  // size of the largest frame received whole, at most largestClass
 	first    bool // nothing was received whole yet
 	hangup   bool // the peer will send no more than what is underway
 	clientID string
@@ -241,6 +242,7 @@ func (c *conn) consume() {
 	in := &c.in
 	c.srv.budget.release(c.frame.cost)
 	in.r += 4 + c.frame.size
+	c.earned = max(c.earned, min(c.frame.size+4+minFrame+4, largestClass))
 	c.frame = frameState{waiter: waiter{wake: c.wakeFn}}
 	if in.r == in.w {
 		in.r, in.w = 0, 0

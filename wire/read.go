@@ -24,9 +24,10 @@ func (c *conn) room() []byte {
 		return in.buf.b[in.w:]
 	}
 	need += 4 + minFrame
+	first := min(need, max(firstRead, c.earned))
 	switch size := c.bufferSize(); {
-	case size < min(need, firstRead), size > 4*need && size > chunkSize:
-		c.rebuffer(min(need, firstRead))
+	case size < first, size > 4*need && size > chunkSize:
+		c.rebuffer(first)
 	case in.r > 0:
 		c.compact()
 	case in.w == size && size < need:
