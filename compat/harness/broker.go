@@ -31,6 +31,7 @@ type Broker struct {
 	cfg      Config
 	logPath  string
 	external bool
+	scratch  bool // what is made in it goes away with it, nothing needs to be deleted
 
 	mu   sync.Mutex // guards addr and proc
 	addr string
@@ -47,6 +48,9 @@ func Shared(tb testing.TB, cfg Config) *Broker {
 	}
 	return Start(tb, cfg)
 }
+
+// At is a broker that the caller runs and throws away, such as an Apache Kafka of the test's own.
+func At(addr string) *Broker { return &Broker{addr: addr, external: true, scratch: true} }
 
 // Start starts a broker and waits until it listens. The test's end stops it and demands exit code 0.
 func Start(tb testing.TB, cfg Config) *Broker {

@@ -56,7 +56,7 @@ func (b *Broker) Create(tb testing.TB, partitions int, config []string, topics .
 		}
 	}
 	settle(ctx, tb, adm, partitions, topics)
-	if b.External() {
+	if b.External() && !b.scratch {
 		tb.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
