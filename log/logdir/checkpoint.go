@@ -21,10 +21,13 @@ const (
 	checkpointFiles
 )
 
-var checkpointNames = [checkpointFiles]string{
-	recoveryPoints: "recovery-point-offset-checkpoint",
-	highWatermarks: "replication-offset-checkpoint",
-	logStarts:      "log-start-offset-checkpoint",
+// checkpointNames are the names of the files.
+func checkpointNames() [checkpointFiles]string {
+	return [checkpointFiles]string{
+		recoveryPoints: "recovery-point-offset-checkpoint",
+		highWatermarks: "replication-offset-checkpoint",
+		logStarts:      "log-start-offset-checkpoint",
+	}
 }
 
 // maxCheckpointSize allows 60,000 partitions with the longest names.
@@ -110,7 +113,7 @@ type checkpointSet [checkpointFiles]offsets
 // readCheckpoints reads what is there. A file that does not parse counts as empty and is reported.
 func readCheckpoints(fsys vfs.FS, dir string, report func(file string, err error)) (checkpointSet, error) {
 	var set checkpointSet
-	for i, name := range checkpointNames {
+	for i, name := range checkpointNames() {
 		path := filepath.Join(dir, name)
 		b, ok, err := readIfThere(fsys, path, maxCheckpointSize)
 		if err != nil {
@@ -131,7 +134,7 @@ func readCheckpoints(fsys vfs.FS, dir string, report func(file string, err error
 func (set checkpointSet) write(fsys vfs.FS, dir string, old checkpointSet) (checkpointSet, error) {
 	var errs []error
 	wrote := false
-	for i, name := range checkpointNames {
+	for i, name := range checkpointNames() {
 		if maps.Equal(set[i], old[i]) {
 			continue
 		}

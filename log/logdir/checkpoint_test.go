@@ -141,7 +141,7 @@ func TestCheckpointsThatCannotBeWrittenStayOld(t *testing.T) {
 	d := mustOpen(t, fakeOptions(fsys))
 	mustCreate(t, d, spec("a", 0))
 	must(t, d.Checkpoint())
-	path := filepath.Join(testDir, checkpointNames[recoveryPoints])
+	path := filepath.Join(testDir, checkpointNames()[recoveryPoints])
 	fake(t, d, "a", 0).append(t)
 	must(t, d.ownCommit.Flush(t.Context()))
 	remove := fsys.Add(faultfs.Rule{Kind: faultfs.Write, Path: "recovery-point", Err: syscall.ENOSPC, Short: 3})
@@ -149,7 +149,7 @@ func TestCheckpointsThatCannotBeWrittenStayOld(t *testing.T) {
 	if got := readFile(t, fsys, path); got != "0\n1\na 0 0\n" {
 		t.Errorf("the checkpoint is %q, want the old one", got)
 	}
-	if got := readFile(t, fsys, filepath.Join(testDir, checkpointNames[highWatermarks])); got != "0\n1\na 0 1\n" {
+	if got := readFile(t, fsys, filepath.Join(testDir, checkpointNames()[highWatermarks])); got != "0\n1\na 0 1\n" {
 		t.Errorf("the other checkpoint is %q, want the new one", got)
 	}
 	remove()

@@ -2,6 +2,7 @@ package logdir
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"gregor/log/vfs/crashfs"
@@ -11,6 +12,7 @@ import (
 // cuts are the disks after a power cut before each change.
 type cuts struct {
 	rng   *rand.Rand
+	mu    sync.Mutex
 	disks []*crashfs.FS
 }
 
@@ -21,6 +23,8 @@ func cutAtEveryChange(fsys *faultfs.FS, disk *crashfs.FS, n int) *cuts {
 		if !o.Kind.Changes() {
 			return
 		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.disks = append(c.disks, disk.CrashClone(c.rng, crashfs.LoseAll()), disk.CrashClone(c.rng, crashfs.KeepAll()))
 		for range n {
 			c.disks = append(c.disks, disk.CrashClone(c.rng, crashfs.Random()))
@@ -29,7 +33,7 @@ func cutAtEveryChange(fsys *faultfs.FS, disk *crashfs.FS, n int) *cuts {
 	return c
 }
 
-// serial options make no goroutines beside the committer's, so that the observer is called by one at a time.
+// serial options make the order of calls the same each time.
 func serial(fsys *faultfs.FS) Options {
 	o := fakeOptions(fsys)
 	o.Parallel = 1
@@ -116,9 +120,9 @@ func TestCrashInDelete(t *testing.T) {
 	o.FileDeleteDelay = -1 // removal is part of it
 	d := mustOpen(t, o)
 	mustCreate(t, d, spec("a", 0), spec("b", 0))
-	fsys.Add(faultfs.Rule{Kind: faultfs.RemoveAll, Block: make(chan struct{})}) // the observer is not called by two
 	cuts := cutAtEveryChange(fsys, disk, 10)
 	must(t, d.Delete(TopicPartition{"a", 0}))
+	must(t, d.Close())
 	fsys.Observe(nil)
 	there := make(map[string]int)
 	for _, c := range cuts.disks {

@@ -60,9 +60,9 @@ func TestOpenErrors(t *testing.T) {
 			f.Add(faultfs.Rule{Kind: faultfs.SyncDir, Path: testDir, Err: syscall.EIO})
 		}, syscall.EIO, testDir},
 		{"checkpoint cannot be read", func(t *testing.T, f *faultfs.FS) {
-			writeFile(t, f, testDir+"/"+checkpointNames[logStarts], "0\n0\n")
+			writeFile(t, f, testDir+"/"+checkpointNames()[logStarts], "0\n0\n")
 			f.Add(faultfs.Rule{Kind: faultfs.OpenRead, Path: "log-start", Err: syscall.EACCES})
-		}, syscall.EACCES, checkpointNames[logStarts]},
+		}, syscall.EACCES, checkpointNames()[logStarts]},
 		{"too many open files", func(t *testing.T, f *faultfs.FS) {
 			writeFile(t, f, testDir+"/a-0/"+fakeFile, "")
 			writeFile(t, f, testDir+"/a-1/"+fakeFile, "")
@@ -94,9 +94,9 @@ func TestWhatIsInTheDirectory(t *testing.T) {
 	writeFile(t, fsys, filepath.Join(testDir, "file-7"), "")
 	writeFile(t, fsys, filepath.Join(testDir, "a-0", topicIDFile), string(formatTopicID([16]byte{9})))
 	writeFile(t, fsys, filepath.Join(testDir, "a-b-1", topicIDFile), "\x00\x00")
-	writeFile(t, fsys, filepath.Join(testDir, checkpointNames[recoveryPoints]), "0\n2\na 0 1\ngone 0 7\n")
-	writeFile(t, fsys, filepath.Join(testDir, checkpointNames[highWatermarks]), "0\n1\na 0 1\n")
-	writeFile(t, fsys, filepath.Join(testDir, checkpointNames[logStarts]), "0\n1\na 0")
+	writeFile(t, fsys, filepath.Join(testDir, checkpointNames()[recoveryPoints]), "0\n2\na 0 1\ngone 0 7\n")
+	writeFile(t, fsys, filepath.Join(testDir, checkpointNames()[highWatermarks]), "0\n1\na 0 1\n")
+	writeFile(t, fsys, filepath.Join(testDir, checkpointNames()[logStarts]), "0\n1\na 0")
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		o := fakeOptions(fsys)
@@ -135,7 +135,7 @@ func TestWhatIsInTheDirectory(t *testing.T) {
 	if _, err := fsys.Stat(filepath.Join(testDir, "a-0."+id+"-delete")); err == nil {
 		t.Error("the deleted directory is still there")
 	}
-	if got := readFile(t, fsys, filepath.Join(testDir, checkpointNames[recoveryPoints])); got != "0\n2\na 0 1\na-b 1 1\n" {
+	if got := readFile(t, fsys, filepath.Join(testDir, checkpointNames()[recoveryPoints])); got != "0\n2\na 0 1\na-b 1 1\n" {
 		t.Errorf("recovery points are %q", got)
 	}
 }
@@ -365,7 +365,7 @@ func TestBackgroundCheckpoints(t *testing.T) {
 		o.CheckpointInterval = 10 * time.Second
 		d := mustOpen(t, o)
 		mustCreate(t, d, spec("a", 0))
-		path := filepath.Join(testDir, checkpointNames[recoveryPoints])
+		path := filepath.Join(testDir, checkpointNames()[recoveryPoints])
 		l := fake(t, d, "a", 0)
 		for range 3 {
 			l.append(t)
@@ -392,7 +392,7 @@ func TestBackgroundCheckpoints(t *testing.T) {
 		d.Touch()
 		d.Touch()
 		time.Sleep(11 * time.Second)
-		if got := readFile(t, f, filepath.Join(testDir, checkpointNames[logStarts])); got != "0\n1\na 0 2\n" {
+		if got := readFile(t, f, filepath.Join(testDir, checkpointNames()[logStarts])); got != "0\n1\na 0 2\n" {
 			t.Errorf("the checkpoint is %q", got)
 		}
 		var renamed int
@@ -446,7 +446,7 @@ sync /data/replication-offset-checkpoint.tmp
 rename /data/replication-offset-checkpoint.tmp /data/replication-offset-checkpoint
 syncdir /data
 create /data/.kafka_cleanshutdown
-write /data/.kafka_cleanshutdown 0+30
+write /data/.kafka_cleanshutdown 0+29
 sync /data/.kafka_cleanshutdown
 syncdir /data
 `
