@@ -50,7 +50,8 @@ type Broker struct {
 	byKey        []*api
 	softwareName *regexp.Regexp
 	self         []int32 // this broker's id, as a list of replicas
-	checkers     sync.Pool
+	checkers     sync.Pool // of *batch.Checker
+	converters   sync.Pool // of *batch.Converter
 	sessions     *fetchsession.Cache
 	topics       *catalog
 	producerIDs  producerIDs
@@ -107,6 +108,7 @@ func New(c Config) (*Broker, error) {
 		b.now = time.Now
 	}
 	b.checkers.New = func() any { return new(batch.Checker) }
+	b.converters.New = func() any { return new(batch.Converter) }
 	b.apis = b.apiTable()
 	b.byKey = indexAPIs(b.apis)
 	for _, n := range report.Notes {

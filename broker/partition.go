@@ -47,8 +47,9 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool) (log.App
 	if err := p.offline(); err != nil {
 		return log.Appended{}, err
 	}
+	conf := p.topic.config.Load()
 	checker := b.checkers.Get().(*batch.Checker)
-	h, err := checker.Check(records, produceRules(p.topic.config.Load(), noZstd, b.now()))
+	h, err := checker.Check(records, produceRules(conf, noZstd, b.now()))
 	b.checkers.Put(checker)
 	if err != nil {
 		return log.Appended{}, err
@@ -57,7 +58,25 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool) (log.App
 		// Without a transaction coordinator no transaction can be open.
 		return log.Appended{}, kerr.InvalidTxnState
 	}
+	if want := conf.Compression.Codec; want != config.CodecProducer && batch.Codec(want) != h.Codec() {
+		if records, h, err = b.recompress(records, batch.Codec(want), int(conf.MaxMessageBytes)); err != nil {
+			return log.Appended{}, err
+		}
+	}
 	return p.log.Append(records, h, p.leaderEpoch)
+}
+
+// recompress makes the batch one with the codec of the topic (compression.type), in memory of its own: the only batches that are not
+// stored as they came.
+func (b *Broker) recompress(records []byte, codec batch.Codec, maxBytes int) ([]byte, batch.Header, error) {
+	c := b.converters.Get().(*batch.Converter)
+	defer b.converters.Put(c)
+	out, err := c.Recompress(nil, records, codec, maxBytes, 0)
+	if err != nil {
+		return nil, batch.Header{}, err
+	}
+	h, err := batch.ReadHeader(out)
+	return out, h, err
 }
 
 // produceRules is what a topic asks of a batch.

@@ -192,3 +192,26 @@ func TestIdempotentProducer(t *testing.T) {
 		t.Errorf("going on after a restart: error %d, offset %d", got.ErrorCode, got.BaseOffset)
 	}
 }
+
+// TestCompressionType: a topic with a codec of its own stores every batch with it; the records stay.
+func TestCompressionType(t *testing.T) {
+	c := startBroker(t, t.TempDir(), "compression.type", "zstd").dial()
+	c.createTopic("packed")
+	for _, codec := range []batch.Codec{batch.None, batch.Gzip, batch.Zstd} {
+		c.produce("packed", 0, batchOf(t, codec, record{"k", "same", nowMillis()}, record{"k", "again", nowMillis()}))
+	}
+	got := c.fetch("packed", 0, 0, 0).RecordBatches
+	if v := values(t, got, 0); !slices.Equal(v, []string{"same", "again", "same", "again", "same", "again"}) {
+		t.Errorf("values are %v", v)
+	}
+	for len(got) > 0 {
+		h, err := batch.ReadHeader(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Codec() != batch.Zstd {
+			t.Errorf("batch at %d has codec %d", h.BaseOffset, h.Codec())
+		}
+		got = got[h.Size():]
+	}
+}
