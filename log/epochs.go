@@ -33,22 +33,27 @@ func (list epochList) truncateEnd(end int64) epochList {
 	return list[:sort.Search(len(list), func(i int) bool { return list[i].Start >= end })]
 }
 
-// truncateStart drops the epochs that end at or below start; the one that holds start begins there now.
+// first is the place of the epoch that holds start, or else of the first.
+func (list epochList) first(start int64) int {
+	return max(0, sort.Search(len(list), func(i int) bool { return list[i].Start > start })-1)
+}
+
+// truncateStart drops the epochs that end at or below start; the one that holds it begins there.
 func (list epochList) truncateStart(start int64) epochList {
-	n := sort.Search(len(list), func(i int) bool { return list[i].Start > start })
-	if n == 0 || list[n-1].Start == start && n == 1 {
+	if len(list) == 0 || list[0].Start >= start {
 		return list
 	}
-	kept := slices.Clone(list[n-1:])
-	kept[0].Start = start
+	kept := slices.Clone(list[list.first(start):])
+	kept[0].Start = max(kept[0].Start, start)
 	return kept
 }
 
-// end answers OffsetForLeaderEpoch for a log that ends at logEnd.
-func (list epochList) end(epoch int32, logEnd int64) (floor int32, end int64, ok bool) {
+// end answers OffsetForLeaderEpoch for a log of the offsets [logStart, logEnd).
+func (list epochList) end(epoch int32, logStart, logEnd int64) (floor int32, end int64, ok bool) {
 	if epoch < 0 || len(list) == 0 {
 		return -1, -1, false
 	}
+	list = list[list.first(logStart):]
 	next := sort.Search(len(list), func(i int) bool { return list[i].Epoch > epoch })
 	switch newest := list[len(list)-1].Epoch; {
 	case epoch == newest:
@@ -57,7 +62,7 @@ func (list epochList) end(epoch int32, logEnd int64) (floor int32, end int64, ok
 		return -1, -1, false
 	case next == 0:
 		// Older than all that is known: whoever asks agrees with us on nothing above our first epoch's start.
-		return epoch, list[0].Start, true
+		return epoch, max(list[0].Start, logStart), true
 	}
 	return list[next-1].Epoch, list[next].Start, true
 }
@@ -187,5 +192,5 @@ func (l *Log) LatestEpoch() (int32, bool) {
 // EpochEnd answers OffsetForLeaderEpoch: the largest known epoch that is not above the asked one, and the offset where it
 // ended. An epoch below all known ends where the first known starts. ok is false, with -1 and -1, for epochs above all known.
 func (l *Log) EpochEnd(epoch int32) (floor int32, end int64, ok bool) {
-	return l.epochs().end(epoch, l.EndOffset())
+	return l.epochs().end(epoch, l.StartOffset(), l.EndOffset())
 }

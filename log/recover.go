@@ -123,8 +123,7 @@ func (r *recovery) startEmpty(base int64) error {
 // startOver goes on at the log start when all segments lie below it: nothing in them may be read.
 func (r *recovery) startOver(logStart int64) error {
 	r.logger.Warn("all segments lie below the log start offset and are removed", "dir", r.Dir(), "end", r.end, "start", logStart)
-	r.cut = true
-	if err := removeAll(r.list); err != nil {
+	if err := r.removeSynced(r.list); err != nil {
 		return err
 	}
 	r.epoch = nil
@@ -189,8 +188,13 @@ func (r *recovery) loadNewest(i int) (damage, err error) {
 	}
 	s.pin(f)
 	damage, err = r.load(s)
-	if err == nil && damage != nil && r.trust && !r.fast {
-		err = fmt.Errorf("%w: %s at byte %d: %w", errNotClean, s.path(logExt), s.size.Load(), damage)
+	if err == nil && r.trust && !r.fast {
+		switch {
+		case damage != nil:
+			err = fmt.Errorf("%w: %s at byte %d: %w", errNotClean, s.path(logExt), s.size.Load(), damage)
+		case r.point > 0 && r.end != r.point:
+			err = fmt.Errorf("%w: it is offset %d, the recovery point is %d", errNotClean, r.end, r.point)
+		}
 	}
 	return damage, err
 }
@@ -318,7 +322,12 @@ func (r *recovery) load(s *segment) (damage, err error) {
 // take adds the scanner's entry to s, or says why it cannot be there.
 func (r *recovery) take(s *segment, scan *scanner) error {
 	e := &scan.entry
-	if e.LastOffset < r.end || e.Magic >= 2 && e.BaseOffset < r.end || !s.fits(e.LastOffset) {
+	follows := e.LastOffset >= r.end && (e.Magic < 2 || e.BaseOffset >= r.end) && s.fits(e.LastOffset)
+	// Offsets are outside the checksum. A batch began at the recovery point: one that comes after a gap around it has a wrong one.
+	if e.BaseOffset > r.point && r.end < r.point && e.Magic >= 2 && !r.cfg.Load().Compacted {
+		follows = false
+	}
+	if !follows {
 		return fmt.Errorf("offsets %d to %d do not follow %d", e.BaseOffset, e.LastOffset, r.end)
 	}
 	r.note(s)

@@ -38,7 +38,7 @@ func (l *Log) startOver(offset int64) error {
 	old := *l.list.Load()
 	at := mark{offset: offset, segment: offset}
 	l.lower(at)
-	if err := removeAll(old); err != nil {
+	if err := l.removeSynced(old); err != nil {
 		return err
 	}
 	s, err := l.createSegment(offset)
@@ -56,6 +56,14 @@ func (l *Log) startOver(offset int64) error {
 		l.removeSnapshot(offset, nil)
 	}
 	l.snapshots = snapshotList{}
+	return l.fs.SyncDir(l.Dir())
+}
+
+// removeSynced deletes segments before others take the place of their offsets, which must not meet one that came back.
+func (l *Log) removeSynced(list segments) error {
+	if err := removeAll(list); err != nil {
+		return err
+	}
 	return l.fs.SyncDir(l.Dir())
 }
 
@@ -94,6 +102,7 @@ func (l *Log) truncate(offset int64) error {
 	}
 	cut := mark{offset: at.offset, segment: old.base, pos: at.pos}
 	l.lower(cut)
+	l.start.Store(min(l.start.Load(), cut.offset)) // the batch that goes may hold the log start
 	if err := removeAll(list[i+1:]); err != nil {
 		return err
 	}
@@ -210,12 +219,28 @@ func (l *Log) AdvanceStart(offset int64) error {
 		i := list.find(offset)
 		kept := slices.Clone(list[i:])
 		l.list.Store(&kept)
-		for _, s := range list[:i] {
-			if err := s.remove(); err != nil {
+		if err := l.removeOldest(list[:i]); err != nil {
+			return err
+		}
+		// The epochs below stay until the next open: they are needed should the new start be forgotten.
+		l.pruneSnapshots()
+		return nil
+	})
+}
+
+// removeOldest deletes segments from the log start on. Each is gone for good before the next goes: a directory may forget any of
+// several removals, and must not come back with a hole in the log.
+func (l *Log) removeOldest(list []*segment) error {
+	for i, s := range list {
+		if i > 0 {
+			if err := l.fs.SyncDir(l.Dir()); err != nil {
 				return err
 			}
 		}
-		l.pruneSnapshots()
-		return l.setEpochs(l.epochs().truncateStart(offset))
-	})
+		if err := s.remove(); err != nil {
+			return err
+		}
+	}
+	l.needDirSync()
+	return nil
 }
