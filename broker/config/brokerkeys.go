@@ -130,16 +130,16 @@ func messageKeys() []key {
 func internalTopicKeys() []key {
 	return []key{
 		{name: "offsets.topic.num.partitions", typ: Int, def: "50", rule: atLeast(1), idle: noGroups, doc: "Partitions of __consumer_offsets."},
-		{name: "offsets.topic.replication.factor", typ: Short, def: "3", rule: atLeast(1), idle: noReplicas,
+		{name: "offsets.topic.replication.factor", typ: Short, def: "3", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "Replicas of __consumer_offsets. More than there are brokers means as many as there are."},
 		{name: "offsets.topic.segment.bytes", typ: Int, def: "104857600", rule: atLeast(1), idle: noGroups, doc: "segment.bytes of __consumer_offsets."},
 		{name: "offsets.retention.minutes", typ: Int, def: "10080", rule: atLeast(1), idle: noGroups,
 			doc: "Minutes that the offsets of a group without members are kept."},
 		{name: "offset.metadata.max.bytes", typ: Int, def: "4096", rule: atLeast(0), idle: noGroups, doc: "Largest metadata in bytes that goes with a committed offset."},
 		{name: "transaction.state.log.num.partitions", typ: Int, def: "50", rule: atLeast(1), idle: noTxns, doc: "Partitions of __transaction_state."},
-		{name: "transaction.state.log.replication.factor", typ: Short, def: "3", rule: atLeast(1), idle: noReplicas,
+		{name: "transaction.state.log.replication.factor", typ: Short, def: "3", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "Replicas of __transaction_state. More than there are brokers means as many as there are."},
-		{name: "transaction.state.log.min.isr", typ: Int, def: "2", rule: atLeast(1), idle: noReplicas,
+		{name: "transaction.state.log.min.isr", typ: Int, def: "2", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "min.insync.replicas of __transaction_state. More than there are brokers means as many as there are."},
 		{name: "transaction.state.log.segment.bytes", typ: Int, def: "104857600", rule: atLeast(1), idle: noTxns, doc: "segment.bytes of __transaction_state."},
 	}

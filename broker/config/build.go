@@ -40,6 +40,23 @@ type Note struct {
 	Text string
 }
 
+// Grouped joins the notes that say the same of several keys into one, its keys separated by commas.
+func (r Report) Grouped() []Note {
+	var grouped []Note
+	for _, n := range r.Notes {
+		i := slices.IndexFunc(grouped, func(g Note) bool { return g.Text == n.Text && g.Unknown == n.Unknown })
+		if i < 0 {
+			grouped = append(grouped, n)
+			continue
+		}
+		grouped[i].Key += ", " + n.Key
+		if grouped[i].Origin != n.Origin {
+			grouped[i].Origin += ", " + n.Origin
+		}
+	}
+	return grouped
+}
+
 func (n Note) String() string { return n.Key + ": " + n.Text }
 
 // builder collects what is said about values while a Server is made.
@@ -110,7 +127,7 @@ func (b *builder) readStatic() {
 		switch {
 		case problem != "":
 			b.fail(name, k.explain(problem))
-		case k.idle != "" && format(v) != k.def:
+		case k.idle != "" && format(v) != k.def && format(v) != k.moot:
 			b.note(name, "has no effect: "+k.idle, false)
 		}
 	}

@@ -18,6 +18,8 @@ type key struct {
 	doc     string
 	// idle says what happens instead, for a broker key that is accepted and shown but has no effect.
 	idle string
+	// moot is a value that asks for what happens anyway, so that nothing need be said.
+	moot string
 	// from are the broker keys that a topic key takes its default from, the first that has a value counts.
 	from []link
 	// hidden topic keys are shown only when the topic has them.

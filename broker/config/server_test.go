@@ -96,7 +96,7 @@ func TestEveryWrongKeyIsReported(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	_, report, err := NewServer(Layer{Origin: "f", Repeated: []string{"num.partitions"}, Values: map[string]string{
-		"num.partitions": "2", "log.retention.hour": "1", "zookeeper.connect": "z:2181", "retention.ms": "5", "offsets.topic.replication.factor": "1",
+		"num.partitions": "2", "log.retention.hour": "1", "zookeeper.connect": "z:2181", "retention.ms": "5", "offsets.topic.replication.factor": "2", "transaction.state.log.min.isr": "1",
 		"group.initial.rebalance.delay.ms": "3000", "listener.name.internal.ssl.keystore.location": "k", "frobnicate": "1",
 	}})
 	if err != nil {
@@ -113,6 +113,31 @@ num.partitions: is given more than once; the last value counts
 offsets.topic.replication.factor: has no effect: ` + noReplicas + `
 retention.ms: is a topic's key and is ignored here; the broker's default for it is log.retention.ms
 zookeeper.connect: is not supported: no ZooKeeper is used: topics and settings are kept in the data directory`
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The file that Kafka ships starts a broker with few words.
+func TestStockProperties(t *testing.T) {
+	s, report, err := NewServer(Layer{Origin: "f", Values: map[string]string{
+		"broker.id": "0", "num.network.threads": "3", "num.io.threads": "8", "socket.send.buffer.bytes": "102400", "socket.receive.buffer.bytes": "102400",
+		"socket.request.max.bytes": "104857600", "log.dirs": "/tmp/kafka-logs", "num.partitions": "1", "num.recovery.threads.per.data.dir": "1",
+		"offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1",
+		"log.retention.hours": "168", "log.retention.check.interval.ms": "300000", "zookeeper.connect": "localhost:2181",
+		"zookeeper.connection.timeout.ms": "18000", "group.initial.rebalance.delay.ms": "0",
+	}})
+	if err != nil || s.LogDir != "/tmp/kafka-logs" {
+		t.Fatal(s, err)
+	}
+	var lines []string
+	for _, n := range report.Grouped() {
+		lines = append(lines, n.String())
+	}
+	want := `group.initial.rebalance.delay.ms: has no effect: ` + noGroups + `
+num.io.threads, num.network.threads: is not supported: ` + noThreads + `
+socket.receive.buffer.bytes, socket.send.buffer.bytes: is not supported: ` + noSockets + `
+zookeeper.connect, zookeeper.connection.timeout.ms: is not supported: ` + noZooKeeper
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
