@@ -93,9 +93,14 @@ func (c *conn) run() *ending {
 		if e := c.settle(); e != nil {
 			return e
 		}
-		if c.last == nil && c.srv.stopping.Load() {
-			c.last = end(reasonShutdown, "")
-			continue // pending answers are asked with an ended context
+		if c.srv.stopping.Load() {
+			if c.srv.aborting.Load() {
+				return end(reasonShutdown, "with answers outstanding")
+			}
+			if c.last == nil {
+				c.last = end(reasonShutdown, "")
+				continue // pending answers are asked with an ended context
+			}
 		}
 		if c.last == nil {
 			c.inspect()

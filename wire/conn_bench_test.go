@@ -66,3 +66,78 @@ func BenchmarkRoundTrip(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPending is one small request at a time whose answer another goroutine completes.
+func BenchmarkPending(b *testing.B) {
+	work := make(chan *promise, 16)
+	done := make(chan struct{})
+	defer func() { <-done }()
+	defer close(work)
+	go func() {
+		defer close(done)
+		for p := range work {
+			p.complete(produceAnswer())
+		}
+	}()
+	_, addr := running(b, Config{Handler: handlerFunc(func(ctx context.Context, req *Request) Reply {
+		p := newPromise(ctx, req)
+		work <- p
+		return Reply{Pending: p, Pipeline: true}
+	})})
+	c := dial(b, addr)
+	f := frame(produceRequest(9, -1, 100), 1)
+	buf := make([]byte, 1024)
+	c.Write(f)
+	n, err := c.Read(buf)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		c.Write(f)
+		if _, err := io.ReadFull(c, buf[:n]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFetch sends answers of one section of 1 MiB to a client that asks for the next before the last has come. BenchmarkBareSendfile
+// is the bound.
+func BenchmarkFetch(b *testing.B) {
+	file, _ := filled(b, benchFile)
+	off := 0
+	_, addr := running(b, Config{Handler: handlerFunc(func(context.Context, *Request) Reply {
+		off = (off + 1<<20) % (benchFile - 1<<20)
+		return Reply{Body: fetched{file, off}}
+	})})
+	c := dial(b, addr)
+	f := frame(fetchRequest(), 1)
+	const total = 4 + 4 + 1 + 60 + 1<<20 + 4
+	buf := make([]byte, 1<<20)
+	b.SetBytes(1 << 20)
+	b.ReportAllocs()
+	c.Write(f)
+	for b.Loop() {
+		c.Write(f)
+		for n := 0; n < total; {
+			got, err := c.Read(buf[:min(len(buf), total-n)])
+			if err != nil {
+				b.Fatal(err)
+			}
+			n += got
+		}
+	}
+}
+
+// fetched is an answer with one section of 1 MiB.
+type fetched struct {
+	file Source
+	off  int
+}
+
+func (fetched) Key() int16 { return 1 }
+
+func (f fetched) Encode(p *Payload, _ int16) {
+	p.Buf = append(p.Buf, make([]byte, 60)...)
+	p.Add(Section{Source: f.file, Off: int64(f.off), Len: 1 << 20})
+	p.Buf = append(p.Buf, 0, 0, 0, 0)
+}

@@ -3,12 +3,20 @@
 //
 // One goroutine serves a connection: it reads a request, calls the Handler, writes the answer, in request order. A request whose answer is not ready
 // (a produce that waits for its sync, a fetch that waits for data) leaves a Pending in the connection's queue; the goroutine then waits for
-// either the next frame or Request.Wake. Only requests whose Reply says Pipeline are handled while an earlier one is pending; after any other
-// the connection is not read until the queue is empty.
+// either the next frame or Request.Wake (see conn.wake for why no wake is lost). Only requests whose Reply says Pipeline are handled while an
+// earlier one is pending; after any other nothing is read until the queue is empty, but a hangup of the peer is noticed.
 //
-// Buffers: a frame lives in a pooled buffer that belongs to the connection until the Handler's Reply is complete and, for a Pending, until Handle
-// returned: whoever wants to keep bytes longer copies them. Answers are built in pooled buffers; file sections go out by sendfile on plain TCP on
-// Linux and by a pooled copy elsewhere.
+// Answers that are ready go out in one write. A peer that closed its sending half gets the answers to all whole frames that came before.
+// A frame that is not a supported, parsable request ends the connection without an answer, after the earlier answers, with a log line that
+// is limited per reason. ApiVersions at an unknown version is answered here (KIP-511).
+//
+// Buffers: a frame lives in a pooled buffer that belongs to the connection until Handle returned: whoever wants to keep bytes longer
+// copies them. Buffers grow with the bytes that arrive. The sizes of all frames being received or handled are bounded by Config.QueuedBytes, apart from
+// the chunk of 16 KiB that a connection may read ahead. An idle connection holds no buffer. Answers are built in pooled buffers; file
+// sections go out by sendfile on plain TCP on Linux and by a pooled copy elsewhere or when they are small.
 //
 // Goroutines: Server owns one per listener and one per connection; Shutdown ends and awaits all.
+//
+// Locks: Server.mu guards the sets of listeners and connections, budget.mu the queue for request memory, limiter.mu the log windows. None is held
+// while another is taken, none over a read, a write or a call of the Handler.
 package wire

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func running(t testing.TB, cfg Config) (*Server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.plain = strings.HasPrefix(t.Name(), "TestWithoutRawSide")
 	addr, err := s.Listen("PLAINTEXT", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

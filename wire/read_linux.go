@@ -23,7 +23,7 @@ type sock struct {
 // attach reports whether the connection has a raw side.
 func (c *conn) attach(nc net.Conn) bool {
 	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
+	if !ok || c.srv.plain {
 		return false
 	}
 	raw, err := tcp.SyscallConn()

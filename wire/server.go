@@ -37,11 +37,13 @@ type Server struct {
 	produce sync.Pool // *kmsg.ProduceRequest
 	count   counters
 	stall   time.Duration // stallWindow; tests shorten it
+	plain   bool          // no raw sides, as on systems without; for tests
 
 	base   context.Context // parent of the connections' contexts, ended by Shutdown
 	cancel context.CancelFunc
 
 	stopping atomic.Bool    // set once, before connections are woken to see it
+	aborting atomic.Bool    // Shutdown's time is over: connections end whatever is pending
 	quit     chan struct{}  // closed with stopping
 	running  sync.WaitGroup // goroutines of listeners and connections
 	places   chan struct{}  // one element per open connection when MaxConns is set
@@ -150,9 +152,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	s.aborting.Store(true)
 	s.mu.Lock()
 	for c := range s.conns {
-		c.nc.Close() //nolint:errcheck // the connection's goroutine reports its end
+		c.nc.Close() //nolint:errcheck // ends what blocks; the connection's goroutine reports the end
+		c.wake()     // for one that waits outside of the socket
 	}
 	s.mu.Unlock()
 	<-done

@@ -138,6 +138,9 @@ func TestVanishedPeerCancelsParkedAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newParking()
 			s, addr := running(t, Config{Handler: h})
+			if s.plain && tail != nil {
+				return // a hangup behind bytes cannot be seen without a raw side
+			}
 			c := dial(t, addr)
 			c.send(frame(fetchRequest(), 0), tail)
 			p := h.next(t)
@@ -431,4 +434,18 @@ func TestVanishedWaiterLeavesTheBudget(t *testing.T) {
 	until(t, func() bool { return s.budget.waiting.Load() == 0 })
 	holder.send(f[20<<10:])
 	holder.recvIDs(1)
+}
+
+// TestWithoutRawSide runs tests as on systems other than Linux.
+func TestWithoutRawSide(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){
+		"order": TestPipelinedAnswersKeepOrder, "limit": TestPipelineLimit, "blocking": TestBlockingPendingHoldsLaterRequests,
+		"deadline": TestDeadlineIsKept, "vanished": TestVanishedPeerCancelsParkedAnswer, "shutdown": TestShutdown,
+		"cancel": TestShutdownCancelsWhatIsNotReady, "wakes": TestWakesAreNeverLost, "idle": TestIdleConnectionEnds,
+		"slow reader": TestSlowReaderEnds, "budget": TestQueuedBytesBoundsAndProgresses, "sections": TestSections,
+		"truncated": TestTruncatedSectionEndsTheConnection, "keys": TestAnswersEveryKeyAndVersion, "large": TestLargeFrames,
+		"bad input": TestBadInputEndsTheConnection, "half close": TestHalfCloseStillAnswers, "end": TestFramesBeforeTheEndAreHandled,
+	} {
+		t.Run(name, test)
+	}
 }
