@@ -27,8 +27,8 @@ const (
 )
 
 // A syncfs also writes what others have on the file system. One that takes slowFactor times as long as the files by
-// themselves would have, and at least slowFloor, is taken as a sign of a foreign writer: files are then synced by
-// themselves for slowPause times its duration, so that at most a tenth of the time goes into trying again.
+// themselves would have, and at least slowFloor, is a sign of that: for slowPause times its duration files are then synced by
+// themselves where that is expected to be faster, so that at most a tenth of the time goes into trying again.
 const (
 	slowFactor = 4
 	slowFloor  = 20 * time.Millisecond
@@ -63,8 +63,9 @@ type Committer struct {
 
 	// The rest belongs to the goroutine.
 	round      round
-	noAll      bool      // syncfs does not exist here or is no longer trusted
-	avoidUntil time.Time // no syncfs before this
+	noAll      bool          // syncfs does not exist here or is no longer trusted
+	slowAll    time.Duration // of the last syncfs, if it was slow
+	avoidUntil time.Time     // until when that is held against it
 	perFile    time.Duration
 
 	stats counters

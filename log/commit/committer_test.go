@@ -259,11 +259,17 @@ func TestForeignWriterMakesSyncfsPause(t *testing.T) {
 		if st := c.Stats(); fsys.calls != 1 || st.Avoided != 1 || st.File.Count != 27 {
 			t.Fatalf("%d syncfs calls, %+v; want 1, then only files", fsys.calls, st)
 		}
+		many := sources(4000, func(int) *fakeFile { return &fakeFile{took: 150 * time.Microsecond} })
+		markTogether(c, many)
+		flush(t, c)
+		if fsys.calls != 2 {
+			t.Fatalf("%d syncfs calls; want 2: so many files are slower than the slow syncfs", fsys.calls)
+		}
 		time.Sleep(slowPause * 100 * time.Millisecond)
 		fsys.took = time.Millisecond
 		rounds(10)
-		if fsys.calls != 11 {
-			t.Fatalf("%d syncfs calls after the pause, want 11", fsys.calls)
+		if fsys.calls != 12 {
+			t.Fatalf("%d syncfs calls after the pause, want 12", fsys.calls)
 		}
 	})
 }

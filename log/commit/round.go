@@ -51,8 +51,12 @@ func (c *Committer) sync() {
 	c.syncFiles()
 }
 
+// fileTime is what the round would take without syncfs.
+func (c *Committer) fileTime() time.Duration { return time.Duration(c.round.files) * c.perFile }
+
+// avoided says that syncfs was slow just now and would be slower for this round than its files by themselves.
 func (c *Committer) avoided() bool {
-	return !c.avoidUntil.IsZero() && time.Now().Before(c.avoidUntil)
+	return c.slowAll > c.fileTime() && time.Now().Before(c.avoidUntil)
 }
 
 // syncAll covers the round by one syncfs. False means that nothing was synced since there is no such call here.
@@ -79,16 +83,17 @@ func (c *Committer) syncAll() bool {
 	return true
 }
 
-// judge stops using syncfs for a while when it did far more work than ours.
+// judge stops using syncfs for small rounds for a while when it did far more work than the round's.
 func (c *Committer) judge(took time.Duration) {
-	own := time.Duration(c.round.files) * c.perFile
-	if took < slowFloor || took < slowFactor*own {
+	if took < slowFloor || took < slowFactor*c.fileTime() {
+		c.slowAll = 0
 		return
 	}
+	c.slowAll = took
 	pause := min(slowPause*took, maxPause)
 	c.avoidUntil = time.Now().Add(pause)
 	c.stats.avoided.Add(1)
-	c.log.Debug("syncfs took long for so few files, syncing each by itself for a while",
+	c.log.Debug("syncfs took long for so few files, small rounds sync each by itself for a while",
 		"dir", c.dir, "took", took, "files", c.round.files, "pause", pause)
 }
 

@@ -100,10 +100,12 @@ func (d *Dir) forget(specs []Spec) error {
 // makeAll makes the directories and logs and syncs them; after an error nothing is left of them.
 func (d *Dir) makeAll(specs []Spec, made []*Partition) error {
 	files := make([]vfs.File, len(specs))
+	together := &gate{dir: d}
 	err := d.parallel(len(specs), func(i int) (err error) {
-		made[i], files[i], err = d.makeOne(specs[i])
+		made[i], files[i], err = d.makeOne(specs[i], together)
 		return err
 	})
+	together.release()
 	if err == nil {
 		err = d.syncNew(made, files)
 	}
@@ -130,7 +132,7 @@ func (d *Dir) makeAll(specs []Spec, made []*Partition) error {
 }
 
 // makeOne makes a partition that is not durable yet. Once it returns a partition, there may be something to undo.
-func (d *Dir) makeOne(s Spec) (*Partition, vfs.File, error) {
+func (d *Dir) makeOne(s Spec, together *gate) (*Partition, vfs.File, error) {
 	fsys := d.opts.FS
 	p := &Partition{id: s.TopicPartition, dir: filepath.Join(d.opts.Dir, s.String()), topicID: s.TopicID}
 	if _, err := fsys.Stat(p.dir); !errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +148,7 @@ func (d *Dir) makeOne(s Spec) (*Partition, vfs.File, error) {
 	if _, err := file.WriteAt(formatTopicID(s.TopicID), 0); err != nil {
 		return p, file, err
 	}
-	p.store, err = d.opts.open(d.logOptions(p))
+	p.store, err = d.opts.open(d.logOptions(p, together))
 	return p, file, err
 }
 

@@ -184,8 +184,10 @@ func (d *Dir) loadAll() error {
 		return err
 	}
 	loaded := make([]*Partition, len(names))
+	together := &gate{dir: d}
+	defer together.release()
 	err = d.parallel(len(names), func(i int) error {
-		p, err := d.load(names[i])
+		p, err := d.load(names[i], together)
 		loaded[i] = p
 		return err
 	})
@@ -301,13 +303,5 @@ func (d *Dir) begin() error {
 }
 
 func (d *Dir) end() { d.mu.calls.Done() }
-
-// dirtied is the Committer that logs see: new bytes are a reason for a checkpoint, too.
-type dirtied Dir
-
-func (d *dirtied) Dirty(s commit.Source) {
-	(*Dir)(d).Touch()
-	d.committer.Dirty(s)
-}
 
 var _ interface{ Flush(context.Context) error } = (*commit.Committer)(nil)

@@ -42,7 +42,7 @@ func (p *Partition) Err() error { return p.err }
 
 // load opens the log of an existing directory. An error of the partition's own is kept in it; the returned one is the
 // process's: there is no use in going on.
-func (d *Dir) load(tp TopicPartition) (*Partition, error) {
+func (d *Dir) load(tp TopicPartition, together *gate) (*Partition, error) {
 	p := &Partition{id: tp, dir: filepath.Join(d.opts.Dir, tp.String())}
 	p.hw = d.read[highWatermarks][tp]
 	topicID, err := readTopicID(d.opts.FS, p.dir)
@@ -50,7 +50,7 @@ func (d *Dir) load(tp TopicPartition) (*Partition, error) {
 		d.opts.Logger.Warn("topic id cannot be read", "file", filepath.Join(p.dir, topicIDFile), "error", err)
 	}
 	p.topicID = topicID
-	o := d.logOptions(p)
+	o := d.logOptions(p, together)
 	o.RecoveryPoint, o.LogStart = d.read[recoveryPoints][tp], noOffset(d.read[logStarts], tp)
 	o.Clean, o.FastBoot = d.clean, d.opts.FastBoot
 	p.store, p.err = d.opts.open(o)
@@ -63,9 +63,9 @@ func (d *Dir) load(tp TopicPartition) (*Partition, error) {
 	return p, nil
 }
 
-func (d *Dir) logOptions(p *Partition) log.Options {
+func (d *Dir) logOptions(p *Partition, together *gate) log.Options {
 	return log.Options{
-		FS: d.opts.FS, Dir: p.dir, Config: d.opts.Config(p.id.Topic), Handles: d.handles, Committer: (*dirtied)(d),
+		FS: d.opts.FS, Dir: p.dir, Config: d.opts.Config(p.id.Topic), Handles: d.handles, Committer: together,
 		Logger: d.opts.Logger, Now: d.opts.Now, LogStart: -1,
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -68,7 +70,7 @@ func (o *osFS) Open(name string) (File, error) { return openFile(name, os.O_RDWR
 func (o *osFS) OpenRead(name string) (File, error) { return openFile(name, os.O_RDONLY) }
 
 func openFile(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag, fileMode)
+	f, err := openPlain(name, flag)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,16 @@ func (o *osFS) Rename(oldName, newName string) error { return os.Rename(oldName,
 
 func (o *osFS) MkdirAll(name string) error { return os.MkdirAll(name, dirMode) }
 
-func (o *osFS) List(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
+func (o *osFS) List(dir string) ([]fs.DirEntry, error) {
+	d, err := openPlain(dir, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	list, err := d.ReadDir(-1)
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, err
+}
 
 func (o *osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 

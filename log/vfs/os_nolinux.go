@@ -14,6 +14,8 @@ func fsReportsSyncfs(*os.File) bool { return false }
 
 func syncfs(*os.File) error { return ErrUnsupported }
 
+func openPlain(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, fileMode) }
+
 // syncDir does nothing on Windows, which has no such call and journals its directories.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
