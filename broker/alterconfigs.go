@@ -67,7 +67,7 @@ func (b *Broker) handleIncrementalAlterConfigs(ctx context.Context, _ *wire.Requ
 // alterResource changes one resource.
 func (b *Broker) alterResource(ctx context.Context, res resource, twice, validateOnly bool, change change) error {
 	if twice {
-		return refuse(kerr.InvalidRequest, "Each resource must appear at most once.")
+		return resourceTwice()
 	}
 	switch res.kind {
 	case kmsg.ConfigResourceTypeTopic:
@@ -83,6 +83,10 @@ func (b *Broker) alterResource(ctx context.Context, res resource, twice, validat
 		return refuse(kerr.InvalidConfig, "There are no loggers with levels of their own.")
 	}
 	return unsupportedResource(res.kind)
+}
+
+func resourceTwice() error {
+	return refuse(kerr.InvalidRequest, "Each resource must appear at most once.")
 }
 
 func (b *Broker) alterTopicKeys(ctx context.Context, name string, validateOnly bool, change change) error {
@@ -182,13 +186,22 @@ func editList(list *string, items string, add bool) string {
 	if list != nil {
 		have = parts(*list)
 	}
-	for _, item := range parts(items) {
-		at := slices.Index(have, item)
-		switch {
-		case add && at < 0:
+	changed := parts(items)
+	isChanged := make(map[string]bool, len(changed))
+	for _, item := range changed {
+		isChanged[item] = true
+	}
+	if !add {
+		have = slices.DeleteFunc(have, func(item string) bool { return isChanged[item] })
+		return strings.Join(have, ",")
+	}
+	for _, item := range have {
+		isChanged[item] = false
+	}
+	for _, item := range changed {
+		if isChanged[item] {
+			isChanged[item] = false
 			have = append(have, item)
-		case !add && at >= 0:
-			have = slices.Delete(have, at, at+1)
 		}
 	}
 	return strings.Join(have, ",")

@@ -229,3 +229,25 @@ func TestAlterRefusals(t *testing.T) {
 		}
 	}
 }
+
+func TestEditList(t *testing.T) {
+	for _, tt := range []struct {
+		list, items string
+		add         bool
+		want        string
+	}{
+		{"", "a", true, "a"},
+		{"a", "b,a, c ,,b", true, "a,b,c"},
+		{"a,b,c", "c,a", false, "b"},
+		{"a", "a", false, ""},
+		{"a,b", "", true, "a,b"},
+		{"a", "x", false, "a"},
+	} {
+		if got := editList(&tt.list, tt.items, tt.add); got != tt.want {
+			t.Errorf("%q and %q, add %v: got %q, want %q", tt.list, tt.items, tt.add, got, tt.want)
+		}
+	}
+	if got := editList(nil, "a", true); got != "a" {
+		t.Errorf("no list: %q", got)
+	}
+}

@@ -49,7 +49,7 @@ type Broker struct {
 	apis         []api
 	byKey        []*api
 	softwareName *regexp.Regexp
-	self         []int32 // this broker's id, as a list of replicas
+	self         []int32   // this broker's id, as a list of replicas
 	checkers     sync.Pool // of *batch.Checker
 	converters   sync.Pool // of *batch.Converter
 	sessions     *fetchsession.Cache

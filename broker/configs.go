@@ -18,15 +18,22 @@ import (
 //
 //   - Resources are topics, this broker by its id, and with the empty name what is set for all brokers at run time. Each fails by itself.
 //   - No names, null or an empty list, means all keys; unknown ones are left out.
+//   - A resource that is there several times is described once; otherwise a small request could ask for an answer of any size.
 //   - v1 has sources and synonyms instead of is_default, v3 types and documentation. Synonyms and documentation come when asked for.
 
 func (b *Broker) handleDescribeConfigs(ctx context.Context, _ *wire.Request, r *kmsg.DescribeConfigsRequest) kmsg.Response {
 	resp := kmsg.NewPtrDescribeConfigsResponse()
+	seen := make(map[resource]bool, len(r.Resources))
 	for i := range r.Resources {
 		in := &r.Resources[i]
 		out := kmsg.NewDescribeConfigsResponseResource()
 		out.ResourceType, out.ResourceName = in.ResourceType, in.ResourceName
-		entries, err := b.describeResource(ctx, in)
+		var entries []config.Entry
+		err := resourceTwice()
+		if res := (resource{in.ResourceType, in.ResourceName}); !seen[res] {
+			seen[res] = true
+			entries, err = b.describeResource(ctx, in)
+		}
 		out.ErrorCode = code(err)
 		out.ErrorMessage = new(string) // Kafka's answer is empty, not null
 		if err != nil {
@@ -61,7 +68,7 @@ func (b *Broker) describeResource(ctx context.Context, in *kmsg.DescribeConfigsR
 		if err := b.checkBrokerName(in.ResourceName); err != nil {
 			return nil, err
 		}
-		return b.settings().DescribeBroker(names), nil
+		return b.describeBroker(names), nil
 	case kmsg.ConfigResourceTypeBrokerLogger:
 		// There are no loggers with levels of their own.
 		return nil, b.checkBrokerName(in.ResourceName)
@@ -94,6 +101,18 @@ func (b *Broker) checkBrokerName(name string) error {
 		return refuse(kerr.InvalidRequest, "Unexpected broker id, expected %d or empty string, but received %s", b.nodeID, name)
 	}
 	return nil
+}
+
+// describeBroker describes this broker. An id that the broker chose itself is shown as if it were given.
+func (b *Broker) describeBroker(names []string) []config.Entry {
+	entries := b.settings().DescribeBroker(names)
+	for i := range entries {
+		if e := &entries[i]; b.conf.NodeID < 0 && (e.Name == "broker.id" || e.Name == "node.id") {
+			id := controller.BrokerName(b.nodeID)
+			e.Value = &id
+		}
+	}
+	return entries
 }
 
 // describeDefaults describes what is set for all brokers at run time.

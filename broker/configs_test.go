@@ -97,6 +97,9 @@ func TestDescribeConfigsNamed(t *testing.T) {
 			t.Errorf("broker key %s is not there", key)
 		}
 	}
+	if got := c.config(ofBroker, id, "broker.id"); !strings.HasPrefix(got, id+" ") {
+		t.Errorf("broker.id is %q, want %s", got, id)
+	}
 	got := ask[*kmsg.DescribeConfigsResponse](c, 4, describeRequest(ofBroker, id, "num.partitions")).Resources[0].Configs[0]
 	if !got.ReadOnly || len(got.ConfigSynonyms) != 0 || got.Documentation != nil {
 		t.Errorf("%+v", got)
@@ -122,7 +125,7 @@ func TestDescribeConfigsErrors(t *testing.T) {
 		{kmsg.ConfigResourceTypeBrokerLogger, fmt.Sprint(b.nodeID), 0, ""},
 		{ofBroker, "", 0, ""},
 		{ofTopic, "good", 0, ""},
-		{ofTopic, "good", 0, ""},
+		{ofTopic, "good", 42, "Each resource must appear at most once."},
 	}
 	for v := int16(0); v <= 4; v++ {
 		r := kmsg.NewPtrDescribeConfigsRequest()

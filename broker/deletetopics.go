@@ -23,7 +23,7 @@ func (b *Broker) handleDeleteTopics(ctx context.Context, _ *wire.Request, r *kms
 			wanted[i].Topic = &r.TopicNames[i]
 		}
 	}
-	d := deletion{broker: b, resp: kmsg.NewPtrDeleteTopicsResponse(), position: map[[16]byte]int{}}
+	d := deletion{broker: b, resp: kmsg.NewPtrDeleteTopicsResponse(), position: map[[16]byte]int{}, refused: map[deleteKey]bool{}}
 	if !b.conf.DeleteTopics {
 		d.refuseAll(wanted, r.Version)
 		return d.resp
@@ -62,7 +62,13 @@ type deletion struct {
 	resp     *kmsg.DeleteTopicsResponse
 	topics   []*topic
 	position map[[16]byte]int // of each topic's answer
-	refused  []kmsg.DeleteTopicsRequestTopic
+	refused  map[deleteKey]bool
+}
+
+// deleteKey is what a request names a topic by.
+type deleteKey struct {
+	name string
+	id   [16]byte
 }
 
 // add finds a topic and puts it on the list, with an answer that is good so far.
@@ -119,13 +125,11 @@ func (d *deletion) answer(in *kmsg.DeleteTopicsRequestTopic, err error) {
 
 // once answers for a topic that the request has several times.
 func (d *deletion) once(in *kmsg.DeleteTopicsRequestTopic, err error) {
-	for i := range d.refused {
-		if d.refused[i].TopicID == in.TopicID && nameOf(&d.refused[i]) == nameOf(in) {
-			return
-		}
+	k := deleteKey{nameOf(in), in.TopicID}
+	if !d.refused[k] {
+		d.refused[k] = true
+		d.answer(in, err)
 	}
-	d.refused = append(d.refused, *in)
-	d.answer(in, err)
 }
 
 func (d *deletion) refuseAll(wanted []kmsg.DeleteTopicsRequestTopic, version int16) {

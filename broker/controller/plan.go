@@ -52,6 +52,9 @@ func planTopics(cl *cluster, topics []NewTopic) []plan {
 	total := 0
 	plans := make([]plan, len(topics))
 	for i := range topics {
+		if total > maxPartitionsPerRequest {
+			break // no more of what is not made anyway
+		}
 		p := &plans[i]
 		p.topic, p.err = planTopic(cl, taken, &topics[i])
 		if p.err != nil {
@@ -167,6 +170,9 @@ func planManual(cl *cluster, n *NewTopic) ([][]int32, error) {
 	}
 	if n.Partitions != -1 {
 		return nil, refuse(kerr.InvalidRequest, "A manual partition assignment was specified, but numPartitions was not set to -1.")
+	}
+	if len(n.Assignment) > maxPartitionsPerRequest {
+		return nil, tooManyPartitions()
 	}
 	byNumber := make(map[int32][]int32, len(n.Assignment))
 	width := len(n.Assignment[0].Replicas)

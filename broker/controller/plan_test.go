@@ -222,3 +222,20 @@ func TestIsInternal(t *testing.T) {
 		}
 	}
 }
+
+func TestHugeRequestIsNotPlanned(t *testing.T) {
+	var topics []NewTopic
+	for i := range 100000 {
+		topics = append(topics, auto(fmt.Sprint("t", i), 10000, 1))
+	}
+	used := testing.AllocsPerRun(1, func() {
+		for i, p := range planTopics(testCluster(1), topics) {
+			if !errors.Is(p.err, kerr.PolicyViolation) {
+				t.Fatalf("topic %d: %v", i, p.err)
+			}
+		}
+	})
+	if used > 1e6 {
+		t.Errorf("%v allocations", used)
+	}
+}

@@ -13,8 +13,9 @@ import (
 // IdleEviction is how long a session may be idle before anyone may take its slot.
 const IdleEviction = 120 * time.Second
 
-// partitionsPerSlot bounds the memory of a cache: all sessions together have at most this many partitions for each slot.
-const partitionsPerSlot = 2000
+// partitionsPerSlot bounds the memory of a cache: all sessions together have at most this many partitions for each slot. A partition is about 200
+// bytes, so the 1000 slots that Kafka has by default are 200 MB at most, if someone tries.
+const partitionsPerSlot = 1000
 
 // Epochs with a meaning of their own in a request.
 const (
