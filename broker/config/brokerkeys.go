@@ -1,14 +1,18 @@
 package config
 
 const (
-	notCleaned  = "compaction is not built yet: compacted topics keep every message"
-	noGroups    = "consumer groups are not built yet"
-	noTxns      = "transactions are not built yet"
-	noReplicas  = "clusters are not built yet: this broker stands alone and every topic has one replica"
-	notTiered   = "tiered storage does not exist here: all segments stay in the log directory"
-	noFormat    = "batches are stored in the format that they come in"
-	defaultDir  = "./gregor-data"
-	defaultAddr = "PLAINTEXT://127.0.0.1:9092"
+	notCleaned    = "compaction is not built yet: compacted topics keep every message"
+	notDeleted    = "retention is not built yet: nothing is deleted by age or size"
+	keptAll       = "retention and compaction are not built yet: every message is kept"
+	oneCheckpoint = "all checkpoints are written at log.flush.offset.checkpoint.interval.ms"
+	bounded       = "decompression is bounded by the broker"
+	noGroups      = "consumer groups are not built yet"
+	noTxns        = "transactions are not built yet"
+	noReplicas    = "clusters are not built yet: this broker stands alone and every topic has one replica"
+	notTiered     = "tiered storage does not exist here: all segments stay in the log directory"
+	noFormat      = "batches are stored in the format that they come in"
+	defaultDir    = "./gregor-data"
+	defaultAddr   = "PLAINTEXT://127.0.0.1:9092"
 )
 
 func serverKeys() []key {
@@ -62,7 +66,7 @@ func logKeys() []key {
 		{name: "log.index.interval.bytes", typ: Int, def: "4096", rule: atLeast(0), dynamic: true, doc: "Default of index.interval.bytes."},
 		{name: "log.preallocate", typ: Boolean, def: "false", dynamic: true, doc: "Default of preallocate."},
 		{name: "log.segment.delete.delay.ms", typ: Long, def: "60000", rule: atLeast(0), dynamic: true, doc: "Default of file.delete.delay.ms."},
-		{name: "log.cleanup.policy", typ: List, def: "delete", rule: oneOf{"compact", "delete"}, dynamic: true, doc: "Default of cleanup.policy."},
+		{name: "log.cleanup.policy", typ: List, def: "delete", rule: oneOf{"compact", "delete"}, dynamic: true, idle: keptAll, doc: "Default of cleanup.policy."},
 		{name: "log.flush.interval.messages", typ: Long, def: "1", rule: atLeast(1), dynamic: true,
 			doc: "Default of flush.messages. 1 here, so that what was acknowledged survives a power cut; " + maxLong + " in Kafka."},
 		{name: "log.flush.interval.ms", typ: Long, null: true, rule: atLeast(0), dynamic: true, doc: "Default of flush.ms."},
@@ -70,15 +74,15 @@ func logKeys() []key {
 		{name: "log.flush.offset.checkpoint.interval.ms", typ: Int, def: "60000", rule: atLeast(1),
 			doc: "Milliseconds between writes of the recovery points. More often makes a start after a crash shorter."},
 		{name: "log.flush.start.offset.checkpoint.interval.ms", typ: Int, def: "60000", rule: atLeast(1),
-			doc: "Milliseconds between writes of the log start offsets."},
+			idle: oneCheckpoint, doc: "Milliseconds between writes of the log start offsets."},
 		{name: "replica.high.watermark.checkpoint.interval.ms", typ: Long, def: "5000", rule: atLeast(1),
-			doc: "Milliseconds between writes of the high watermarks."},
+			idle: oneCheckpoint, doc: "Milliseconds between writes of the high watermarks."},
 		{name: "num.recovery.threads.per.data.dir", typ: Int, def: "2", rule: atLeast(1), dynamic: true,
 			doc: "Logs that are opened at a time at the start and flushed at a time at the stop."},
 		{name: "producer.id.expiration.ms", typ: Int, def: "86400000", rule: atLeast(1), dynamic: true,
 			doc: "Milliseconds after its last write that an idempotent producer's sequence is remembered."},
 		{name: "producer.id.expiration.check.interval.ms", typ: Int, def: "600000", rule: atLeast(1),
-			doc: "Milliseconds between looks for producers to forget."},
+			idle: noUse, doc: "Milliseconds between looks for producers to forget."},
 	}
 }
 
@@ -88,11 +92,11 @@ func rollKeys() []key {
 		{name: "log.roll.hours", typ: Int, def: "168", rule: atLeast(1), doc: "Default of segment.ms in hours, when log.roll.ms is not set."},
 		{name: "log.roll.jitter.ms", typ: Long, null: true, rule: atLeast(0), dynamic: true, doc: "Default of segment.jitter.ms."},
 		{name: "log.roll.jitter.hours", typ: Int, def: "0", rule: atLeast(0), doc: "Default of segment.jitter.ms in hours, when log.roll.jitter.ms is not set."},
-		{name: "log.retention.ms", typ: Long, null: true, rule: atLeast(-1), dynamic: true, doc: "Default of retention.ms."},
-		{name: "log.retention.minutes", typ: Int, null: true, rule: atLeast(-1), doc: "Default of retention.ms in minutes, when log.retention.ms is not set."},
-		{name: "log.retention.hours", typ: Int, def: "168", rule: atLeast(-1), doc: "Default of retention.ms in hours, when neither log.retention.ms nor log.retention.minutes is set."},
-		{name: "log.retention.bytes", typ: Long, def: "-1", dynamic: true, doc: "Default of retention.bytes."},
-		{name: "log.retention.check.interval.ms", typ: Long, def: "300000", rule: atLeast(1), doc: "Milliseconds between looks for segments to delete."},
+		{name: "log.retention.ms", typ: Long, null: true, rule: atLeast(-1), dynamic: true, idle: notDeleted, doc: "Default of retention.ms."},
+		{name: "log.retention.minutes", typ: Int, null: true, rule: atLeast(-1), idle: notDeleted, doc: "Default of retention.ms in minutes, when log.retention.ms is not set."},
+		{name: "log.retention.hours", typ: Int, def: "168", rule: atLeast(-1), idle: notDeleted, doc: "Default of retention.ms in hours, when neither log.retention.ms nor log.retention.minutes is set."},
+		{name: "log.retention.bytes", typ: Long, def: "-1", dynamic: true, idle: notDeleted, doc: "Default of retention.bytes."},
+		{name: "log.retention.check.interval.ms", typ: Long, def: "300000", rule: atLeast(1), idle: notDeleted, doc: "Milliseconds between looks for segments to delete."},
 	}
 }
 
@@ -108,7 +112,7 @@ func cleanerKeys() []key {
 func messageKeys() []key {
 	return []key{
 		{name: "message.max.bytes", typ: Int, def: "1048588", rule: atLeast(0), dynamic: true, doc: "Default of max.message.bytes."},
-		{name: "max.decompressed.message.bytes", typ: Int, def: "2147483639", rule: atLeast(1), dynamic: true, doc: "Default of the topic key of this name."},
+		{name: "max.decompressed.message.bytes", typ: Int, def: "2147483639", rule: atLeast(1), dynamic: true, idle: bounded, doc: "Default of the topic key of this name."},
 		{name: "compression.type", typ: String, def: "producer", rule: compressionTypes(), dynamic: true, doc: "Default of the topic key of this name."},
 		{name: "compression.gzip.level", typ: Int, def: "-1", rule: gzipLevel{}, dynamic: true, doc: "Default of the topic key of this name."},
 		{name: "compression.lz4.level", typ: Int, def: "9", rule: between{1, 17}, dynamic: true, doc: "Default of the topic key of this name."},
@@ -120,9 +124,9 @@ func messageKeys() []key {
 		{name: "log.message.timestamp.difference.max.ms", typ: Long, def: maxLong, rule: atLeast(0), dynamic: true,
 			idle: "set log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms instead", doc: "Default of message.timestamp.difference.max.ms."},
 		{name: "log.message.format.version", typ: String, def: "3.0-IV1", rule: formatVersion{}, idle: noFormat, doc: "Default of message.format.version."},
-		{name: "log.message.downconversion.enable", typ: Boolean, def: "true", dynamic: true, doc: "Default of message.downconversion.enable."},
+		{name: "log.message.downconversion.enable", typ: Boolean, def: "true", dynamic: true, idle: noFormat, doc: "Default of message.downconversion.enable."},
 		{name: "min.insync.replicas", typ: Int, def: "1", rule: atLeast(1), dynamic: true, doc: "Default of the topic key of this name."},
-		{name: "unclean.leader.election.enable", typ: Boolean, def: "false", dynamic: true, doc: "Default of the topic key of this name."},
+		{name: "unclean.leader.election.enable", typ: Boolean, def: "false", dynamic: true, idle: noReplicas, doc: "Default of the topic key of this name."},
 	}
 }
 
