@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -31,9 +32,10 @@ func TestKill(t *testing.T) {
 	}
 	l.progress(t, 500)
 	l.finish(t)
-	verify(t, l)
+	stored := verify(t, l)
 	b.Kill(t) // once more at rest: what was read must be there again
 	b.Up(t)
+	endsAtOnce(t, l, stored)
 	verify(t, l)
 }
 
@@ -83,7 +85,7 @@ func TestKillWhileCreating(t *testing.T) {
 }
 
 // verify reads everything and compares it with what producers and consumer were told.
-func verify(t *testing.T, l *load) {
+func verify(t *testing.T, l *load) map[place][]id {
 	t.Helper()
 	stored := readAll(t, l)
 	var records, doubled int
@@ -107,6 +109,41 @@ func verify(t *testing.T, l *load) {
 		t.Errorf("%d records acked and %d seen: nothing was tested", acked, seen)
 	}
 	t.Logf("%d records stored, %d acked, %d seen while it went on, %d doubled", records, acked, seen, doubled)
+	return stored
+}
+
+// endsAtOnce demands that the first answers after a start give the ends that clients saw before: a consumer that is sent
+// back to an older end takes records for lost. It waits for the right ends, so that what comes later tells losses apart.
+func endsAtOnce(t *testing.T, l *load, stored map[place][]id) {
+	t.Helper()
+	start := time.Now()
+	adm := kadm.NewClient(l.broker.Client(t))
+	for first := true; ; first = false {
+		ends, err := adm.ListEndOffsets(t.Context(), l.topics...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		behind, example := 0, ""
+		ends.Each(func(o kadm.ListedOffset) {
+			if want := int64(len(stored[place{o.Topic, o.Partition}])); o.Offset != want {
+				behind++
+				example = fmt.Sprintf("%s-%d ends at %d, before the kill at %d (%v)", o.Topic, o.Partition, o.Offset, want, o.Err)
+			}
+		})
+		switch {
+		case behind == 0:
+			if !first {
+				t.Logf("all ends were right %v later", time.Since(start).Round(time.Millisecond))
+			}
+			return
+		case first:
+			t.Errorf("right after the start ListOffsets gives other ends for %d partitions: %s", behind, example)
+		case time.Since(start) > 10*time.Second:
+			t.Errorf("10 s after the start %d partitions still end elsewhere: %s", behind, example)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // missing reports what of told is not stored at its offset, and returns how many were told.

@@ -40,8 +40,14 @@ func newWriter(t *testing.T, b *harness.Broker) *writer {
 	t.Helper()
 	w := &writer{topic: harness.Topic("full"), rng: rand.New(rand.NewPCG(1, 1))}
 	b.Create(t, 1, []string{"segment.bytes=1048576"}, w.topic)
-	w.client = b.Client(t, kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.ProducerLinger(0))
+	w.connect(t, b)
 	return w
+}
+
+// connect gives the writer a new client: one that never retries does not survive a restart of the broker.
+func (w *writer) connect(t *testing.T, b *harness.Broker) {
+	t.Helper()
+	w.client = b.Client(t, kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.ProducerLinger(0))
 }
 
 func (w *writer) write(t *testing.T) error {
@@ -135,12 +141,14 @@ func diskFull(t *testing.T, dir string) {
 	w.verify(t, b, "room again")
 	b.Stop(t)
 	b.Up(t)
+	w.connect(t, b)
 	w.verify(t, b, "after a restart")
 
 	ballast = fillUp(t, dir, 2<<10)
 	w.untilFull(t)
 	b.Kill(t)
 	b.Up(t) // on a full disk: reading must work
+	w.connect(t, b)
 	w.verify(t, b, "killed and started on a full disk")
 	resume(t, w, ballast)
 	w.verify(t, b, "room after that")

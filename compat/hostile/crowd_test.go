@@ -40,13 +40,13 @@ func TestLyingLengths(t *testing.T) {
 
 // TestFlood: many connections that really send big frames are held to a total; everybody is answered in the end.
 func TestFlood(t *testing.T) {
-	limit := int64(64 << 20)
+	const limit, flood = int64(64 << 20), 64
 	b := harness.Start(t, harness.Config{Set: []string{"queued.max.request.bytes=67108864", "socket.request.max.bytes=20000000"}})
 	w := startWitness(t, b)
 	before := b.RSS(t)
 	big := frame(3, produceRequest(1, "nobody-has-this-topic", map[int32][]byte{0: make([]byte, 16<<20)}))
 	var conns []raw
-	for range 24 {
+	for range flood {
 		c := dial(t, b.Addr())
 		conns = append(conns, c)
 		go func() { _, _ = c.Write(big) }()
@@ -59,13 +59,14 @@ func TestFlood(t *testing.T) {
 		peak = max(peak, b.RSS(t)-before)
 	}
 	w.check(t, 30*time.Second) // it may wait for its share of the total, but not for ever
-	if harness.Foreign(t, "memory under 24 × 16 MiB of requests with queued.max.request.bytes=64 MiB") {
+	if harness.Foreign(t, "memory under a flood of requests with queued.max.request.bytes") {
 		return
 	}
-	if allowed := limit*2 + memorySlack; peak > allowed { // a garbage collector keeps as much again
-		t.Errorf("24 × 16 MiB of requests grew the broker by %d MiB, allowed %d", peak>>20, allowed>>20)
+	allowed := limit*4 + memorySlack // with what a garbage collector has not taken back yet
+	if peak > allowed && !harness.Race() {
+		t.Errorf("%d × 16 MiB of requests grew the broker by %d MiB, allowed %d", flood, peak>>20, allowed>>20)
 	}
-	t.Logf("24 × 16 MiB of requests grew the broker by %d MiB", peak>>20)
+	t.Logf("%d × 16 MiB of requests grew the broker by %d MiB", flood, peak>>20)
 }
 
 // TestSlowReaders: fetches of much data by connections that do not read hold no memory and no lock; read later, the
