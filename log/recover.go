@@ -419,6 +419,10 @@ func (r *recovery) loadProducers() error {
 		}
 		r.inv.snapshots = r.inv.snapshots[:i]
 	}
+	if from >= r.end {
+		r.publishFirstOpen()
+		return nil
+	}
 	err := r.entries(from, func(scan *scanner, file vfs.File) (bool, error) {
 		if scan.entry.Magic < 2 || scan.entry.BaseOffset < from {
 			return true, nil
