@@ -13,10 +13,11 @@ build:
 
 test: check unit compat
 
-# What needs no run: format, vet, static analysis.
+# What needs no run: format, vet, another system's build, static analysis.
 check:
 	@unformatted=$$(gofmt -l . 2>/dev/null); if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/gregor
 	go run $(STATICCHECK) ./...
 
 unit:

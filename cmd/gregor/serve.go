@@ -24,6 +24,13 @@ var (
 	errStopped      = errors.New("the broker stopped by itself; its log says why")
 )
 
+// node is what serve needs of a broker.
+type node interface {
+	Start(ctx context.Context) error
+	Shutdown(ctx context.Context) error
+	Done() <-chan struct{}
+}
+
 func serveCommand(s streams) *cobra.Command {
 	var o options
 	c := &cobra.Command{
@@ -64,7 +71,7 @@ func serve(o *options, s streams) error {
 }
 
 // start starts the broker. A signal ends the start, or stops what has just started.
-func start(b *broker.Broker, signals <-chan os.Signal) (stopped bool, err error) {
+func start(b node, signals <-chan os.Signal) (stopped bool, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	started := make(chan error, 1)
@@ -94,14 +101,14 @@ func start(b *broker.Broker, signals <-chan os.Signal) (stopped bool, err error)
 	}
 }
 
-func shutdown(b *broker.Broker) error {
+func shutdown(b node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	return b.Shutdown(ctx)
 }
 
 // untilStopped waits for a signal, then for the clean stop.
-func untilStopped(b *broker.Broker, signals <-chan os.Signal, logger *slog.Logger) error {
+func untilStopped(b node, signals <-chan os.Signal, logger *slog.Logger) error {
 	for {
 		select {
 		case <-b.Done():
@@ -117,7 +124,7 @@ func untilStopped(b *broker.Broker, signals <-chan os.Signal, logger *slog.Logge
 	}
 }
 
-func stop(b *broker.Broker, signals <-chan os.Signal, logger *slog.Logger) error {
+func stop(b node, signals <-chan os.Signal, logger *slog.Logger) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- shutdown(b) }()
 	for {
