@@ -1,0 +1,77 @@
+package broker
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"gregor/wire"
+)
+
+// FuzzHandlers gives bodies that parse to the handlers that answer at once, and encodes what they answer. Bodies come from outside: whatever
+// they say, nothing panics and every answer is whole.
+func FuzzHandlers(f *testing.F) {
+	add := func(version int16, r kmsg.Request) {
+		r.SetVersion(version)
+		f.Add(r.Key(), version, r.AppendTo(nil))
+	}
+	add(7, createRequest(newTopic("a", 2, 1, "flush.ms", "1"), newTopic("a", -1, -1)))
+	add(6, deleteRequest("a", [16]byte{1}, nil))
+	add(3, growRequest("a", 3, []int32{0}))
+	add(4, describeRequest(ofTopic, "a", "flush.ms"))
+	add(1, incrementRequest(ofTopic, "a", appendToList(), set("flush.ms", "3")))
+	add(2, alterRequest(ofBroker, "", "log.retention.ms", "3"))
+	add(11, listRequest("a", timeMax, 0, 0))
+	add(4, epochRequest("a", 0, -1, 0))
+	add(5, idRequest(nil, -1, -1))
+	add(2, kmsg.NewPtrDescribeClusterRequest())
+	add(0, kmsg.NewPtrDescribeTopicPartitionsRequest())
+	add(13, kmsg.NewPtrMetadataRequest())
+
+	b := fuzzBroker(f)
+	conn := &wire.ConnInfo{Listener: "PLAINTEXT", Local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092}}
+	f.Fuzz(func(t *testing.T, key, version int16, body []byte) {
+		a := b.api(key)
+		if a == nil || key <= 1 || version < a.min || version > a.max {
+			return
+		}
+		r := kmsg.RequestForKey(key)
+		r.SetVersion(version)
+		if r.ReadFrom(body) != nil {
+			return
+		}
+		reply := b.Handle(t.Context(), &wire.Request{Key: key, Version: version, Body: r, Conn: conn, Wake: func() {}})
+		if reply.Body == nil {
+			t.Fatalf("key %d v%d: no answer", key, version)
+		}
+		var p wire.Payload
+		reply.Body.Encode(&p, version)
+		resp := r.ResponseKind()
+		if err := resp.ReadFrom(p.Buf); err != nil {
+			t.Fatalf("key %d v%d: answer does not parse: %v", key, version, err)
+		}
+	})
+}
+
+func appendToList() kmsg.IncrementalAlterConfigsRequestResourceConfig {
+	return add("cleanup.policy", "compact")
+}
+
+// fuzzBroker is a broker that is stopped at the end.
+func fuzzBroker(f *testing.F) *Broker {
+	b, err := New(Config{Settings: map[string]string{"log.dirs": f.TempDir(), "listeners": "PLAINTEXT://127.0.0.1:0"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := b.Start(f.Context()); err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := b.Shutdown(context.Background()); err != nil {
+			f.Error(err)
+		}
+	})
+	return b
+}
