@@ -145,7 +145,7 @@ func (b *Broker) listen() error {
 		Supports:      b.supports,
 		MaxFrame:      b.conf.SocketRequestMaxBytes,
 		QueuedBytes:   max(b.conf.QueuedMaxRequestBytes, 0),
-		IdleTimeout:   b.conf.ConnectionsMaxIdle,
+		IdleTimeout:   idleTimeout(b.conf.ConnectionsMaxIdle),
 		MaxConns:      limit(b.conf.MaxConnections),
 		MaxConnsPerIP: limit(b.conf.MaxConnectionsPerIP),
 	})
@@ -171,6 +171,15 @@ func deleteDelay(ms int64) time.Duration {
 		return -1 // none
 	}
 	return time.Duration(min(ms, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
+}
+
+// idleTimeout is connections.max.idle.ms, where 0 and less mean never.
+func idleTimeout(d time.Duration) time.Duration {
+	const never = 100 * 365 * 24 * time.Hour
+	if d <= 0 {
+		return never
+	}
+	return d
 }
 
 // limit turns Kafka's "no limit" into ours.
