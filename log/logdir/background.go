@@ -167,5 +167,5 @@ func (d *Dir) remove(path string) {
 		d.opts.Logger.Warn("deleted directory cannot be removed, the next start tries again", "dir", path, "error", err)
 		return
 	}
-	d.opts.Logger.Info("deleted directory is removed", "dir", path)
+	d.opts.Logger.Debug("deleted directory is removed", "dir", path)
 }
