@@ -9,8 +9,11 @@
 // broker that knows all its topics. Order of stop: stop accepting, answer what waits, close connections, flush and close logs, checkpoints, clean marker, tree,
 // lock.
 //
-// Locks, outermost first: Broker.admin (topic changes, held over their I/O; never taken on the produce and fetch paths) > catalog.mu
-// (maps of topics; leaf) > topic.mu (configuration overrides; leaf) > Log.mu (package log). None is held over a sync on the hot path, a socket write or a wait.
+// Requests that change topics or configurations do so on their connection's goroutine and answer when the change is durable and in force.
+//
+// Locks, outermost first: Broker.admin (topic and configuration changes, held over their I/O; never taken on the produce and fetch paths) >
+// producerIDs.mu (held while a block of ids is taken) > Controller.mu (package controller) > catalog.mu (maps of topics; leaf) > topic.mu
+// (configuration overrides; leaf) > Log.mu (package log). None is held over a sync on the hot path, a socket write or a wait.
 //
 // Goroutines: the ticker, and those of wire.Server and of logdir.Dir; all ended and awaited by Shutdown.
 package broker

@@ -2,9 +2,11 @@ package broker
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"gregor/broker/meta"
 	"gregor/log"
 	"gregor/log/batch"
 	"gregor/log/producer"
@@ -17,6 +19,9 @@ func errorCodes() []errorCode {
 		{log.ErrTooLarge, kerr.RecordListTooLarge},
 		{log.ErrNoSpace, kerr.KafkaStorageError},
 		{log.ErrOffline, kerr.KafkaStorageError},
+		// The metadata tree is a file too; its errors say what of it failed.
+		{meta.ErrFailed, kerr.KafkaStorageError},
+		{syscall.ENOSPC, kerr.KafkaStorageError},
 		// A log is closed when its topic is deleted or the broker stops; either way the client must look again.
 		{log.ErrClosed, kerr.NotLeaderForPartition},
 		{batch.ErrTooLarge, kerr.MessageTooLarge},
