@@ -111,7 +111,7 @@ func New(c Config) (*Broker, error) {
 	b.converters.New = func() any { return new(batch.Converter) }
 	b.apis = b.apiTable()
 	b.byKey = indexAPIs(b.apis)
-	for _, n := range report.Notes {
+	for _, n := range report.Grouped() {
 		b.logger.Warn("setting without effect", "key", n.Key, "from", n.Origin, "what", n.Text)
 	}
 	return b, nil
