@@ -127,7 +127,7 @@ func (c *conn) settle() *ending {
 func (c *conn) ask(s *slot) (bool, *ending) {
 	now := time.Now()
 	due := !s.deadline.IsZero() && !now.Before(s.deadline)
-	final := !s.asked && !s.pipeline && c.impatient()
+	final := !s.asked && (!s.pipeline || c.mute) && c.impatient()
 	if !c.answers.fresh && !due && !final {
 		return false, nil
 	}
@@ -145,7 +145,7 @@ func (c *conn) ask(s *slot) (bool, *ending) {
 		return true, nil
 	}
 	if final {
-		return false, c.unanswered()
+		return c.giveUp(s)
 	}
 	s.deadline = s.pending.Deadline()
 	if !s.deadline.IsZero() && !now.Before(s.deadline) {
@@ -159,15 +159,16 @@ func (c *conn) impatient() bool {
 	return c.hangup || c.srv.stopping.Load()
 }
 
-// unanswered is the ending when a pending answer that nobody waits for is not ready.
-func (c *conn) unanswered() *ending {
-	if c.last != nil {
-		return c.last
-	}
+// giveUp is for a pending answer that nobody waits for and that is not ready. When the server stops the connection ends. When the peer
+// has closed, the whole frames that it sent before are still handled, but nothing is written any more: the answers would be in the wrong order.
+func (c *conn) giveUp(s *slot) (bool, *ending) {
 	if c.srv.stopping.Load() {
-		return end(reasonShutdown, "while an answer was pending")
+		return false, end(reasonShutdown, "while an answer was pending")
 	}
-	return end(reasonPeerClosed, "while an answer was pending")
+	s.pending.Cancel()
+	s.pending, s.reply = nil, Reply{Silent: true}
+	c.mute = true
+	return true, nil
 }
 
 // renewContext ends the context of the requests so far. Requests that are still to be handled get another.

@@ -68,8 +68,8 @@ type Pending interface {
 	// true once now is not before the Deadline.
 	//
 	// When the context of its Handle has ended nobody waits for it any more, because the peer closed or the server stops: it is asked once
-	// again and should then return true with what there is. If it returns false it is cancelled and the connection ends. Answers whose Reply
-	// said Pipeline are short by nature and are waited for in that case too.
+	// again and should then return true with what there is. If it returns false it is cancelled and the connection writes nothing more;
+	// what the peer sent before it closed is still handled. Answers whose Reply said Pipeline are short by nature and are waited for.
 	Poll(now time.Time) (Reply, bool)
 	// Deadline is when Poll must be called at the latest; the zero time is never.
 	Deadline() time.Time

@@ -35,6 +35,7 @@ type conn struct {
 	earned   int  // size of the largest frame received whole, at most largestClass
 	first    bool // nothing was received whole yet
 	hangup   bool // the peer will send no more than what is underway
+	mute     bool // the peer closed and an answer was given up: nothing is written any more
 	clientID string
 
 	answers queue

@@ -110,19 +110,28 @@ func BenchmarkFetch(b *testing.B) {
 	})})
 	c := dial(b, addr)
 	f := frame(fetchRequest(), 1)
-	const total = 4 + 4 + 1 + 60 + 1<<20 + 4
-	buf := make([]byte, 1<<20)
+	const answer = 4 + 4 + 1 + 60 + 1<<20 + 4
 	b.SetBytes(1 << 20)
 	b.ReportAllocs()
-	c.Write(bytes.Repeat(f, 8))
-	for b.Loop() {
-		c.Write(f)
-		for n := 0; n < total; {
-			got, err := c.Read(buf[:min(len(buf), total-n)])
-			if err != nil {
-				b.Fatal(err)
+	outstanding := make(chan struct{}, 8)
+	go func() {
+		for range b.N {
+			outstanding <- struct{}{}
+			if _, err := c.Write(f); err != nil {
+				return
 			}
-			n += got
+		}
+	}()
+	b.ResetTimer()
+	buf := make([]byte, 1<<20)
+	for got, done := 0, 0; done < b.N; {
+		n, err := c.Read(buf)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for got += n; got >= answer; got -= answer {
+			<-outstanding
+			done++
 		}
 	}
 }

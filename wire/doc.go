@@ -6,7 +6,8 @@
 // either the next frame or Request.Wake (see conn.wake for why no wake is lost). Only requests whose Reply says Pipeline are handled while an
 // earlier one is pending; after any other nothing is read until the queue is empty, but a hangup of the peer is noticed.
 //
-// Answers that are ready go out in one write. A peer that closed its sending half gets the answers to all whole frames that came before.
+// Answers that are ready go out in one write. All whole frames that a peer sent before it closed are handled, and answered as
+// long as no answer that is not ready stands before.
 // A frame that is not a supported, parsable request ends the connection without an answer, after the earlier answers, with a log line that
 // is limited per reason. ApiVersions at an unknown version is answered here (KIP-511).
 //

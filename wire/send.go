@@ -28,6 +28,10 @@ func (c *conn) flush() *ending {
 	if c.unsent == 0 {
 		return nil
 	}
+	if c.mute {
+		c.dropOut()
+		return nil
+	}
 	err := c.send()
 	c.dropOut()
 	c.lastActive = time.Now()

@@ -90,10 +90,6 @@ func BenchmarkBareSendfile(b *testing.B) {
 	file, _ := filled(b, benchFile)
 	c := pair(b)
 	b.SetBytes(1 << 20)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before := threadCPU()
-	defer func() { b.ReportMetric(float64(threadCPU()-before)/float64(b.N), "cpu-ns/op") }()
 	off := int64(0)
 	for b.Loop() {
 		off = (off + 1<<20) % (benchFile - 1<<20)

@@ -154,6 +154,31 @@ func TestVanishedPeerCancelsParkedAnswer(t *testing.T) {
 	}
 }
 
+// TestFramesBehindAParkedAnswerAreHandled closes behind a parked fetch and records that want no answer.
+func TestFramesBehindAParkedAnswerAreHandled(t *testing.T) {
+	var silent atomic.Int64
+	h := newParking()
+	s, addr := running(t, Config{Handler: handlerFunc(func(ctx context.Context, req *Request) Reply {
+		if p, ok := req.Body.(*kmsg.ProduceRequest); ok && p.Acks == 0 {
+			silent.Add(1)
+			return Reply{Silent: true}
+		}
+		return h.Handle(ctx, req)
+	})})
+	c := dial(t, addr)
+	quiet := frame(produceRequest(9, 0, 30<<10), 1)
+	c.send(frame(fetchRequest(), 0), quiet, frame(produceRequest(9, -1, 10), 2), quiet, frame(metadataRequest(), 3), frame(fetchRequest(), 4), quiet)
+	c.CloseWrite()
+	c.closed() // no answer: the first was not ready
+	until(t, func() bool { return s.Stats().Connections == 0 })
+	if n := silent.Load(); n != 3 {
+		t.Errorf("%d of 3 requests were handled", n)
+	}
+	for range 3 {
+		waitFor(t, "Cancel", h.next(t).cancelled)
+	}
+}
+
 func TestHalfCloseAsksOnceMore(t *testing.T) {
 	h := newParking()
 	h.setup = func(p *promise) { p.onFinal = func() (Reply, bool) { return fetchAnswer(), true } }
