@@ -105,15 +105,18 @@ func (c *Controller) ensureRoots(ctx context.Context) error {
 // createRoots makes the missing root paths, the cluster's id last, so that its presence says that all are there.
 func (c *Controller) createRoots(ctx context.Context) error {
 	var ops []meta.Op
-	if _, _, err := c.tree.Get(ctx, meta.ControllerEpochPath); errors.Is(err, meta.ErrNoNode) {
+	_, _, err := c.tree.Get(ctx, meta.ControllerEpochPath)
+	if errors.Is(err, meta.ErrNoNode) {
 		ops = append(ops, meta.CreateOp(meta.ControllerEpochPath, meta.EncodeEpoch(0), meta.Persistent))
+	} else if err != nil {
+		return err
 	}
 	id := c.conf.ClusterID
 	if id == "" {
 		id = FormatID(NewID())
 	}
 	ops = append(ops, meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(id), meta.Persistent))
-	err := meta.EnsureRoot(ctx, c.tree, ops...)
+	err = meta.EnsureRoot(ctx, c.tree, ops...)
 	if errors.Is(err, meta.ErrNodeExists) {
 		return nil // another broker was quicker with some of them; it makes the rest
 	}

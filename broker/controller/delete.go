@@ -22,8 +22,11 @@ func (c *Controller) DeleteTopics(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		if _, _, err := c.tree.Get(ctx, meta.DeleteTopicPath(name)); errors.Is(err, meta.ErrNoNode) {
+		_, _, err = c.tree.Get(ctx, meta.DeleteTopicPath(name))
+		if errors.Is(err, meta.ErrNoNode) {
 			ops = append(ops, meta.CreateOp(meta.DeleteTopicPath(name), nil, meta.Persistent))
+		} else if err != nil {
+			return err
 		}
 	}
 	if len(ops) == 0 {

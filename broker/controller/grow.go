@@ -35,26 +35,28 @@ func (c *Controller) CreatePartitions(ctx context.Context, name string, count in
 	if err != nil {
 		return Topic{}, err
 	}
-	if err := grow(&t, int(count)-first, assignment, brokers); err != nil {
+	// All that is read is read before anything is written, so that an error means that nothing was.
+	if err := c.loadOld(ctx, &t); err != nil {
 		return Topic{}, err
 	}
-	if !validateOnly {
-		ops := []meta.Op{meta.SetOp(meta.TopicPath(name), encodeTopic(&t), version)}
-		if err := c.multi(ctx, c.appendPartitions(ops, &t, first)...); err != nil {
-			return Topic{}, fmt.Errorf("adding partitions to topic %s: %w", name, err)
-		}
+	if err := grow(&t, int(count)-first, assignment, brokers); err != nil || validateOnly {
+		return t, err
 	}
-	return c.withOld(ctx, t, first)
+	ops := []meta.Op{meta.SetOp(meta.TopicPath(name), encodeTopic(&t), version)}
+	if err := c.multi(ctx, c.appendPartitions(ops, &t, first)...); err != nil {
+		return Topic{}, fmt.Errorf("adding partitions to topic %s: %w", name, err)
+	}
+	return t, nil
 }
 
-// withOld reads what the tree has of the partitions before first, and the configuration.
-func (c *Controller) withOld(ctx context.Context, t Topic, first int) (Topic, error) {
-	err := inParallel(first, func(p int) error { return c.loadState(ctx, &t, p) })
+// loadOld reads what the tree has of the partitions and the configuration.
+func (c *Controller) loadOld(ctx context.Context, t *Topic) error {
+	err := inParallel(len(t.Partitions), func(p int) error { return c.loadState(ctx, t, p) })
 	if err != nil {
-		return Topic{}, err
+		return err
 	}
 	t.Config, _, err = c.readConfig(ctx, meta.TopicConfigPath(t.Name))
-	return t, err
+	return err
 }
 
 func unknownTopic() *Error {
