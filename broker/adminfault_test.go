@@ -1,0 +1,76 @@
+package broker
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"gregor/log/vfs"
+	"gregor/log/vfs/faultfs"
+)
+
+// faultyBroker is one whose file system fails as its rules say.
+func faultyBroker(t *testing.T, settings ...string) (*testBroker, *faultfs.FS) {
+	t.Helper()
+	faults := faultfs.New(vfs.OS())
+	b := newBroker(t, Config{FS: faults}, t.TempDir(), settings...)
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.stopClean)
+	return b, faults
+}
+
+// counts says which calls fail. A failed sync is final for its partition and has tests of its own.
+func counts(o faultfs.Op) bool {
+	switch o.Kind {
+	case faultfs.Create, faultfs.MkdirAll, faultfs.Write, faultfs.Rename, faultfs.Remove, faultfs.RemoveAll, faultfs.Open, faultfs.Truncate:
+		return true
+	}
+	return false
+}
+
+// Each call of the file system below a topic's creation fails once, in turn. Either the topic is there and works, or the answer says why not,
+// nothing of it is left, and the same request works right after.
+func TestCreateTopicsWithFaults(t *testing.T) {
+	b, faults := faultyBroker(t, "auto.create.topics.enable", "false")
+	c := b.dial()
+	for n := 0; ; n++ {
+		name := fmt.Sprint("t", n)
+		remove := faults.Add(faultfs.Rule{After: n, Times: 1, Err: syscall.ENOSPC, Match: counts})
+		faults.Record()
+		got := ask[*kmsg.CreateTopicsResponse](c, 7, createRequest(newTopic(name, 2, 1))).Topics[0]
+		remove()
+		made := 0
+		for _, o := range faults.Transcript() {
+			if counts(o) {
+				made++
+			}
+		}
+		switch got.ErrorCode {
+		case 0:
+		case kerr.KafkaStorageError.Code:
+			if m := c.described(name); m.ErrorCode != kerr.UnknownTopicOrPartition.Code {
+				t.Errorf("call %d: refused topic is described with error %d", n, m.ErrorCode)
+			}
+			got = ask[*kmsg.CreateTopicsResponse](c, 7, createRequest(newTopic(name, 2, 1))).Topics[0]
+			if got.ErrorCode != 0 {
+				t.Errorf("call %d: creating again: %d %s", n, got.ErrorCode, text(got.ErrorMessage))
+			}
+		default:
+			t.Errorf("call %d: error %d %s", n, got.ErrorCode, text(got.ErrorMessage))
+		}
+		for p := range int32(2) {
+			if got := c.produce(name, p, batchOf(t, 0, record{"k", "v", 1})); got.ErrorCode != 0 {
+				t.Errorf("call %d: produce to partition %d: error %d", n, p, got.ErrorCode)
+			}
+		}
+		if made <= n {
+			t.Logf("%d calls", n)
+			return
+		}
+	}
+}
