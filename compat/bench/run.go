@@ -176,7 +176,7 @@ func progress(name string, round int, broker string, values work.Values, u work.
 	slices.Sort(keys)
 	line := fmt.Sprintf("%-22s %d %-10s", name, round+1, broker)
 	for _, k := range keys {
-		_, figure, _ := strings.Cut(k, "/")
+		figure := strings.TrimLeft(strings.TrimPrefix(k, name), "/-")
 		line += fmt.Sprintf(" %s=%.4g", figure, values[k])
 	}
 	if u.Wall > 0 {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -11,12 +12,16 @@ import (
 const (
 	fetchBytes  = 1 << 30 // in all partitions together
 	fetchAtOnce = 1 << 20 // max.partition.fetch.bytes of the common clients
+	fetchSlices = 2       // broker and bare loop take turns in a run, since their ratio is looked at
 	fetchAhead  = 2       // requests on their way, so that the broker always has the next one
 )
 
 // rawFetch fills 8 partitions and reads them from the page cache over 1 and over 8 connections, and beside that sends
 // the same segment files by a bare sendfile loop to the same client.
 func rawFetch(e *Env) (Values, error) {
+	// Every goroutine here lives in blocking system calls; with one processor for each, none waits for another's. The
+	// bare loop, whose server is in this process, needs it most, and it has to be the most that this machine can do.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(24))
 	batch, err := raw.AppendBatchOfSize(nil, largeBatch, largeRecords, time.Now().UnixMilli(), 1)
 	if err != nil {
 		return nil, err
@@ -47,15 +52,21 @@ func rawFetch(e *Env) (Values, error) {
 }
 
 func (e *Env) fetchWith(conns int, end int64, v Values) error {
-	u, err := e.fetchFrom(conns, end)
-	if err != nil {
-		return err
+	var u, bare Usage
+	window := e.Window
+	defer func() { e.Window, e.used = window, u }() // and not what the bare loop used
+	e.Window = window / fetchSlices
+	for range fetchSlices {
+		slice, err := e.fetchFrom(conns, end)
+		if err != nil {
+			return err
+		}
+		u.add(slice)
+		if slice, err = e.bare(conns); err != nil {
+			return fmt.Errorf("bare sendfile: %w", err)
+		}
+		bare.add(slice)
 	}
-	bare, err := e.bare(conns)
-	if err != nil {
-		return fmt.Errorf("bare sendfile: %w", err)
-	}
-	e.used = u // not the bare loop's
 	name := fmt.Sprintf("raw-fetch-%d", conns)
 	v[name+"/gb"] = perSecond(u.Count, u.Wall) / 1e9
 	v[name+"/cpu"] = perGB(u.Broker, u.Count)

@@ -72,6 +72,14 @@ type Usage struct {
 	Count  int64
 }
 
+func (u *Usage) add(v Usage) {
+	u.Wall += v.Wall
+	u.Broker += v.Broker
+	u.Client += v.Client
+	u.Other += v.Other
+	u.Count += v.Count
+}
+
 // Used is the usage of the last window, for progress lines.
 func (e *Env) Used() Usage { return e.used }
 
