@@ -22,7 +22,7 @@ import (
 //   - v7 has sessions (KIP-227, package fetchsession), v12 finds diverging logs, v13 names topics by id.
 
 // handleFetch answers at once, or leaves a pendingFetch.
-func (b *Broker) handleFetch(_ context.Context, req *wire.Request) wire.Reply {
+func (b *Broker) handleFetch(ctx context.Context, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.FetchRequest)
 	f, err := b.newFetch(r, req)
 	var unusable *fetchsession.Error
@@ -35,6 +35,7 @@ func (b *Broker) handleFetch(_ context.Context, req *wire.Request) wire.Reply {
 		return wire.Reply{Body: f.finish()}
 	}
 	f.releaseAll()
+	f.over = ctx.Done()
 	if reply, ready := f.Poll(now); ready { // puts the watches in place
 		return reply
 	}
@@ -94,6 +95,7 @@ type fetch struct {
 	parts    []fetchPart
 	version  int16
 	wake     func()
+	over     <-chan struct{} // closed when nobody waits for more: the peer hung up or the broker stops
 	deadline time.Time
 	minBytes int
 	maxBytes int
@@ -233,7 +235,7 @@ func (f *fetch) Deadline() time.Time { return f.deadline }
 // Poll implements wire.Pending. A partition is watched from what the last read of it could see, so that nothing falls between a read and
 // its watch: if the log went on meanwhile, Watch says so at once and the partition is read again.
 func (f *fetch) Poll(now time.Time) (wire.Reply, bool) {
-	late := !now.Before(f.deadline)
+	late := f.late(now)
 	for f.news() || late {
 		f.read()
 		if f.satisfied() || late {
@@ -243,6 +245,16 @@ func (f *fetch) Poll(now time.Time) (wire.Reply, bool) {
 		f.releaseAll()
 	}
 	return wire.Reply{}, false
+}
+
+// late reports that the answer goes out with what there is.
+func (f *fetch) late(now time.Time) bool {
+	select {
+	case <-f.over:
+		return true
+	default:
+		return !now.Before(f.deadline)
+	}
 }
 
 // news puts every watch in place that is not, and reports if any partition went on since it was read.

@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -162,4 +164,25 @@ func TestFetchEpochs(t *testing.T) {
 			t.Errorf("epoch %d: error %d, want %d", tc.epoch, got, tc.want)
 		}
 	}
+}
+
+// TestFetchAnsweredAtStop: a parked fetch gets its answer when the broker stops.
+func TestFetchAnsweredAtStop(t *testing.T) {
+	b := startBroker(t, t.TempDir())
+	c := b.dial()
+	c.createTopic("stop")
+	r := fetchRequest("stop", 0, 0, wait)
+	r.SetVersion(12)
+	c.send(r)
+	parked := make(chan struct{})
+	go func() {
+		defer close(parked)
+		b.stopClean()
+	}()
+	// Either the fetch was parked and is answered, or the stop came first and the connection ends: never a wait.
+	c.conn.SetReadDeadline(time.Now().Add(wait / 2))
+	if _, err := c.conn.Read(make([]byte, 1<<10)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("a parked fetch outlives the broker's stop")
+	}
+	<-parked
 }
