@@ -109,7 +109,10 @@ func TestNoTagsBeforeTheirVersion(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	b := budget{limit: 100}
-	if !b.acquire(&waiter{}, 60) || !b.acquire(&waiter{}, 60) {
+	if first := b.acquire(&waiter{}, 60); !first {
+		t.Fatal("the first frame has room")
+	}
+	if second := b.acquire(&waiter{}, 60); !second {
 		t.Fatal("the second frame may overdraw, since bytes were left")
 	}
 	var woken []int
@@ -188,7 +191,6 @@ func TestLimiter(t *testing.T) {
 type failing struct {
 	mu    sync.Mutex
 	times []time.Time
-	done  chan struct{}
 }
 
 func (f *failing) Accept() (net.Conn, error) {
