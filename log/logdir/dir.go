@@ -121,14 +121,6 @@ func (d *Dir) openAll() error {
 		return err
 	}
 	d.id = id
-	if d.clean, err = takeMarker(fsys, dir); err != nil {
-		return err
-	}
-	if d.clean { // before anything is written
-		if err := fsys.SyncDir(dir); err != nil {
-			return err
-		}
-	}
 	if changed {
 		if err := replaceFile(fsys, dir, metaFile, id.format(d.opts.Now())); err != nil {
 			return fmt.Errorf("writing the identity of the log directory: %w", err)
@@ -148,6 +140,10 @@ func (d *Dir) openAll() error {
 		if err := d.opts.Locked(d); err != nil {
 			return err
 		}
+	}
+	// Last, so that a start that fails before this costs nothing, but before a log is touched.
+	if err := d.takeMarker(); err != nil {
+		return err
 	}
 	d.share()
 	if err := d.loadAll(); err != nil {

@@ -290,3 +290,35 @@ syncdir /data
 		t.Errorf("got:\n%swant:\n%s", got.String(), want)
 	}
 }
+
+func TestLockedComesBeforeTheLogs(t *testing.T) {
+	fsys := crashfs.New()
+	d := mustOpen(t, fakeOptions(fsys))
+	mustCreate(t, d, spec("a", 0))
+	must(t, d.Close())
+	refuse := errors.New("no")
+	opened := false
+	o := fakeOptions(fsys)
+	o.open = func(lo log.Options) (store, error) {
+		opened = true
+		return openFake(lo)
+	}
+	o.Locked = func(d *Dir) error {
+		if d.ClusterID() != "abc" || d.BrokerID() != 1 || d.Path() != testDir || opened {
+			t.Errorf("cluster %s, broker %d, path %s, logs opened %v", d.ClusterID(), d.BrokerID(), d.Path(), opened)
+		}
+		_, err := Open(fakeOptions(fsys))
+		wantIs(t, err, ErrInUse)
+		return refuse
+	}
+	_, err := Open(o)
+	wantIs(t, err, refuse)
+	if opened || len(fsys.OpenFiles()) != 0 {
+		t.Errorf("after the refusal: logs opened %v, files open %v", opened, fsys.OpenFiles())
+	}
+	d = mustOpen(t, fakeOptions(fsys))
+	if !d.WasClean() {
+		t.Error("the refused start cost the clean stop")
+	}
+	must(t, d.Close())
+}

@@ -6,7 +6,7 @@
 //
 // Promise. A partition is durable when Create returns, and its deletion when Delete returns. A log that does not open keeps its
 // partition, offline with the error; the others are served. The marker of a clean stop is written last and only when all logs
-// closed well, and is durably gone before anything is written again. Checkpoints are hints: one that does not parse is
+// closed well, and is durably gone before a log is touched again. Checkpoints are hints: one that does not parse is
 // ignored as a whole, and an entry never outlives the partition that it was written for.
 //
 // Goroutines. A Dir owns two: one writes checkpoints a while after something moved, one removes deleted directories. Both

@@ -20,17 +20,18 @@ type marker struct {
 	BrokerEpoch int64 `json:"brokerEpoch"`
 }
 
-// takeMarker removes the marker and reports whether it was there. The caller syncs dir before it writes anything.
-func takeMarker(fsys vfs.FS, dir string) (clean bool, err error) {
-	name := filepath.Join(dir, markerFile)
+// takeMarker removes the marker, durably, and notes whether it was there.
+func (d *Dir) takeMarker() error {
+	fsys, name := d.opts.FS, filepath.Join(d.opts.Dir, markerFile)
 	_, there, err := readIfThere(fsys, name, maxMarkerSize)
 	if err == nil && !there {
-		return false, nil
+		return nil
 	}
+	d.clean = err == nil // one that cannot be read is worth nothing
 	if err := fsys.Remove(name); err != nil {
-		return false, fmt.Errorf("removing the marker of the last clean stop: %w", err)
+		return fmt.Errorf("removing the marker of the last clean stop: %w", err)
 	}
-	return err == nil, nil // one that cannot be read is worth nothing
+	return fsys.SyncDir(d.opts.Dir)
 }
 
 // writeMarker is the last thing that a clean stop writes; it syncs dir.
