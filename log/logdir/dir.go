@@ -136,6 +136,7 @@ func (d *Dir) openAll() error {
 		return err
 	}
 	d.checkpoints.onDisk = d.read
+	d.lookForMarker()
 	if d.opts.Locked != nil {
 		if err := d.opts.Locked(d); err != nil {
 			return err

@@ -20,6 +20,12 @@ type marker struct {
 	BrokerEpoch int64 `json:"brokerEpoch"`
 }
 
+// lookForMarker says if the last stop was clean, without taking the marker: Options.Locked may ask.
+func (d *Dir) lookForMarker() {
+	_, there, err := readIfThere(d.opts.FS, filepath.Join(d.opts.Dir, markerFile), maxMarkerSize)
+	d.clean = there && err == nil
+}
+
 // takeMarker removes the marker, durably, and notes whether it was there.
 func (d *Dir) takeMarker() error {
 	fsys, name := d.opts.FS, filepath.Join(d.opts.Dir, markerFile)
