@@ -74,3 +74,34 @@ func TestCreateTopicsWithFaults(t *testing.T) {
 		}
 	}
 }
+
+// A directory that cannot be renamed keeps its name taken, and nothing else: the topic is gone for clients, other topics come and go, and the name is free
+// when the directory is.
+func TestDeleteTopicsWithFaults(t *testing.T) {
+	b, faults := faultyBroker(t, "auto.create.topics.enable", "false")
+	c := b.dial()
+	for _, name := range []string{"stuck", "free"} {
+		c.create(name, 2)
+	}
+	heal := faults.Add(faultfs.Rule{Kind: faultfs.Rename, Path: "stuck-1", Err: syscall.EIO})
+	for _, got := range ask[*kmsg.DeleteTopicsResponse](c, 6, deleteRequest("stuck", "free")).Topics {
+		if got.ErrorCode != 0 {
+			t.Errorf("deleting %s: %d %s", text(got.Topic), got.ErrorCode, text(got.ErrorMessage))
+		}
+	}
+	if got := c.list(); len(got) != 0 {
+		t.Errorf("topics are %v", got)
+	}
+	c.create("free", 2)
+	got := ask[*kmsg.CreateTopicsResponse](c, 7, createRequest(newTopic("stuck", 1, 1))).Topics[0]
+	if got.ErrorCode != kerr.TopicAlreadyExists.Code {
+		t.Errorf("creating it while a directory is left: error %d %s", got.ErrorCode, text(got.ErrorMessage))
+	}
+	heal()
+	c.create("stuck", 2)
+	for p := range int32(2) {
+		if got := c.produce("stuck", p, batchOf(t, 0, record{"k", "v", 1})); got.ErrorCode != 0 || got.BaseOffset != 0 {
+			t.Errorf("produce to partition %d: error %d, offset %d", p, got.ErrorCode, got.BaseOffset)
+		}
+	}
+}

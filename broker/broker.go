@@ -68,7 +68,8 @@ type Broker struct {
 	addr      string
 
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
-	admin sync.Mutex
+	admin   sync.Mutex
+	leaving []leaving // guarded by admin
 
 	ticks    sync.WaitGroup
 	retick   chan struct{} // capacity 1

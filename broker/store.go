@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gregor/broker/controller"
@@ -120,21 +119,15 @@ func (b *Broker) producerExpiryMs() int64 { return b.conf.ProducerIDExpiration.M
 // openTopics fills the catalog from the tree and finishes deletions that a stop interrupted.
 func (b *Broker) openTopics(ctx context.Context, topics []controller.Topic) error {
 	var known []controller.Topic
-	var deleting []string
 	for i := range topics {
-		if !topics[i].Deleting {
-			known = append(known, topics[i])
-			continue
+		if t := &topics[i]; t.Deleting {
+			b.leaving = append(b.leaving, leaving{t.Name, len(t.Partitions)})
+		} else {
+			known = append(known, *t)
 		}
-		if err := b.removeReplicas(topics[i].Name, len(topics[i].Partitions)); err != nil {
-			return err
-		}
-		deleting = append(deleting, topics[i].Name)
 	}
-	if len(deleting) > 0 {
-		if err := b.control.CompleteDelete(ctx, deleting...); err != nil {
-			return err
-		}
+	if err := b.finishDeletions(ctx); err != nil {
+		return err
 	}
 	return b.addTopics(known)
 }
@@ -189,29 +182,4 @@ func (b *Broker) adopt(p *partition, found *logdir.Partition) {
 		p.log = found.Log()
 		p.log.SetConfig(logConfig(*p.topic.config.Load(), p.producerExpiryMs))
 	}
-}
-
-// removeReplicas deletes the directories of a topic's partitions.
-func (b *Broker) removeReplicas(topic string, partitions int) error {
-	ids := make([]logdir.TopicPartition, partitions)
-	for n := range ids {
-		ids[n] = logdir.TopicPartition{Topic: topic, Partition: int32(n)}
-	}
-	if err := b.dir.Delete(ids...); err != nil && !onlyNotFound(err) {
-		return fmt.Errorf("deleting the partitions of topic %s: %w", topic, err)
-	}
-	return nil
-}
-
-// onlyNotFound reports if every error joined in err is logdir.ErrNotFound: the replica is gone already.
-func onlyNotFound(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			if !onlyNotFound(e) {
-				return false
-			}
-		}
-		return true
-	}
-	return errors.Is(err, logdir.ErrNotFound)
 }

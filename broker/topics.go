@@ -32,6 +32,9 @@ func (b *Broker) autoCreate(ctx context.Context, name string, allowed bool) erro
 func (b *Broker) createTopics(ctx context.Context, topics []controller.NewTopic, validateOnly bool) ([]controller.CreateResult, error) {
 	b.admin.Lock()
 	defer b.admin.Unlock()
+	if err := b.finishDeletions(ctx); err != nil {
+		return nil, err
+	}
 	res, err := b.control.CreateTopics(ctx, topics, validateOnly)
 	if err != nil || validateOnly {
 		return res, err
@@ -80,32 +83,6 @@ func (b *Broker) createPartitions(ctx context.Context, name string, count int32,
 	all := append(old[:len(old):len(old)], added[0].parts...)
 	t.partitions.Store(&all)
 	return nil
-}
-
-// deleteTopics deletes topics that are in the catalog: they are marked in the tree, leave the catalog, their logs are closed and their directories renamed,
-// and the tree forgets them. The space comes back a little later (file.delete.delay.ms).
-func (b *Broker) deleteTopics(ctx context.Context, topics []*topic) error {
-	b.admin.Lock()
-	defer b.admin.Unlock()
-	var names []string
-	var present []*topic
-	for _, t := range topics {
-		// Another request may have deleted it, and made a new one of that name, since it was looked up.
-		if b.topics.id(t.id) == t {
-			names, present = append(names, t.name), append(present, t)
-		}
-	}
-	if err := b.control.DeleteTopics(ctx, names); err != nil {
-		return err
-	}
-	for _, t := range present {
-		t.deleted.Store(true)
-		b.topics.remove(t)
-		if err := b.removeReplicas(t.name, len(*t.partitions.Load())); err != nil {
-			return err
-		}
-	}
-	return b.control.CompleteDelete(ctx, names...)
 }
 
 // alterTopic changes a topic's own keys. Change is given a copy of the present ones and returns the new set.

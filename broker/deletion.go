@@ -1,0 +1,102 @@
+package broker
+
+import (
+	"context"
+	"errors"
+
+	"gregor/log/logdir"
+)
+
+// leaving is a topic that is marked for deletion and has left the catalog. Its directories may be there still.
+type leaving struct {
+	name       string
+	partitions int
+}
+
+func (l *leaving) replicas() []logdir.TopicPartition {
+	ids := make([]logdir.TopicPartition, l.partitions)
+	for n := range ids {
+		ids[n] = logdir.TopicPartition{Topic: l.name, Partition: int32(n)}
+	}
+	return ids
+}
+
+// deleteTopics deletes topics that are in the catalog: they are marked in the tree, leave the catalog, their logs are closed and their directories renamed,
+// and the tree forgets them. The space comes back a little later (file.delete.delay.ms). After the mark it cannot fail any more: what is left to
+// do is done later.
+func (b *Broker) deleteTopics(ctx context.Context, topics []*topic) error {
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	var names []string
+	var present []*topic
+	for _, t := range topics {
+		// Another request may have deleted it, and made a new one of that name, since it was looked up.
+		if b.topics.id(t.id) == t {
+			names, present = append(names, t.name), append(present, t)
+		}
+	}
+	if err := b.control.DeleteTopics(ctx, names); err != nil {
+		return err
+	}
+	for _, t := range present {
+		t.deleted.Store(true)
+		b.topics.remove(t)
+		b.leaving = append(b.leaving, leaving{t.name, len(*t.partitions.Load())})
+	}
+	if err := b.finishDeletions(ctx); err != nil {
+		b.logger.Error("deleted topics stay in the metadata until the next change of topics", "error", err)
+	}
+	return nil
+}
+
+// finishDeletions removes the directories of the topics that are leaving, with one sync for all, and lets the tree forget those that have none left.
+// A directory that cannot be removed is tried again by the next creation or deletion and by the next start; until then its topic's name
+// stays taken. Needs admin, or a broker that does not serve yet.
+func (b *Broker) finishDeletions(ctx context.Context) error {
+	if len(b.leaving) == 0 {
+		return nil
+	}
+	var ids []logdir.TopicPartition
+	for i := range b.leaving {
+		ids = append(ids, b.leaving[i].replicas()...)
+	}
+	if err := b.dir.Delete(ids...); err != nil && !onlyNotFound(err) {
+		b.logger.Error("partitions of deleted topics cannot be removed yet", "error", err)
+	}
+	var gone []string
+	var left []leaving
+	for i := range b.leaving {
+		if l := b.leaving[i]; b.hasReplicas(&l) {
+			left = append(left, l)
+		} else {
+			gone = append(gone, l.name)
+		}
+	}
+	if err := b.control.CompleteDelete(ctx, gone...); err != nil {
+		return err
+	}
+	b.leaving = left
+	return nil
+}
+
+func (b *Broker) hasReplicas(l *leaving) bool {
+	for _, id := range l.replicas() {
+		if _, ok := b.dir.Get(id); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyNotFound reports if every error joined in err is logdir.ErrNotFound: the replica is gone already.
+func onlyNotFound(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			if !onlyNotFound(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return errors.Is(err, logdir.ErrNotFound)
+}
