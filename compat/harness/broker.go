@@ -215,7 +215,7 @@ func RunArgs(tb testing.TB, bin string, args []string, limit time.Duration) (cod
 	}
 	defer out.Close()
 	cmd := exec.Command(bin, args...)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, environment()
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,6 +30,7 @@ func (c Config) args() []string {
 func launch(bin string, cfg Config, log *os.File) (*process, error) {
 	cmd := exec.Command(bin, cfg.args()...)
 	cmd.Stderr = log
+	cmd.Env = environment()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -42,6 +45,13 @@ func launch(bin string, cfg Config, log *os.File) (*process, error) {
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// environment is the test's without what steers the tests: the broker takes GREGOR_ variables for settings.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "GREGOR_COMPAT_") || strings.HasPrefix(kv, "GREGOR_RACE=")
+	})
 }
 
 // watch looks for the ready line, then reads standard output to its end so that the broker never blocks on it.
