@@ -87,7 +87,12 @@ func (o *osFS) RemoveAll(name string) error { return os.RemoveAll(name) }
 
 func (o *osFS) Rename(oldName, newName string) error { return os.Rename(oldName, newName) }
 
-func (o *osFS) MkdirAll(name string) error { return os.MkdirAll(name, dirMode) }
+func (o *osFS) MkdirAll(name string) error {
+	if os.Mkdir(name, dirMode) == nil { // nearly always only the last part is missing
+		return nil
+	}
+	return os.MkdirAll(name, dirMode)
+}
 
 func (o *osFS) List(dir string) ([]fs.DirEntry, error) {
 	d, err := openPlain(dir, os.O_RDONLY)
