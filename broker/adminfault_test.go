@@ -105,3 +105,26 @@ func TestDeleteTopicsWithFaults(t *testing.T) {
 		}
 	}
 }
+
+// Partitions whose directories could not be made are there when they can be, at the latest with the next request for the topic.
+func TestCreatePartitionsWithFaults(t *testing.T) {
+	b, faults := faultyBroker(t)
+	c := b.dial()
+	c.create("a", 1)
+	full := faults.Add(faultfs.Rule{Kind: faultfs.MkdirAll, Path: "a-2", Err: syscall.ENOSPC})
+	if got := ask[*kmsg.CreatePartitionsResponse](c, 3, growRequest("a", 3)).Topics[0]; got.ErrorCode != kerr.KafkaStorageError.Code {
+		t.Errorf("on a full disk: error %d %s", got.ErrorCode, text(got.ErrorMessage))
+	}
+	if n := len(c.described("a").Partitions); n != 1 {
+		t.Errorf("%d partitions are described, want the one that works", n)
+	}
+	full()
+	if got := ask[*kmsg.CreatePartitionsResponse](c, 3, growRequest("a", 4)).Topics[0]; got.ErrorCode != 0 {
+		t.Errorf("with room again: error %d %s", got.ErrorCode, text(got.ErrorMessage))
+	}
+	for p := range int32(4) {
+		if got := c.produce("a", p, batchOf(t, 0, record{"k", "v", 1})); got.ErrorCode != 0 {
+			t.Errorf("produce to partition %d: error %d", p, got.ErrorCode)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"gregor/broker/config"
+	"gregor/broker/controller"
 	"gregor/log"
 )
 
@@ -71,6 +72,9 @@ type topic struct {
 	config atomic.Pointer[config.Topic]
 	// partitions is replaced as a whole when partitions are added; the index is the partition's number.
 	partitions atomic.Pointer[[]*partition]
+
+	// grown is the topic in the tree while that has partitions that could not be opened here yet; guarded by Broker.admin.
+	grown *controller.Topic
 
 	mu        sync.Mutex
 	overrides map[string]string // the topic's own keys; guarded by mu, replaced and never changed in place

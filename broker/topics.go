@@ -63,25 +63,39 @@ func (b *Broker) uncreate(ctx context.Context, topics []controller.Topic) error 
 	return b.control.CompleteDelete(ctx, names...)
 }
 
-// createPartitions makes a topic larger.
+// createPartitions makes a topic larger. Once the tree has the partitions they stay: when their directories cannot be made, the next request for the
+// topic or the next start makes them.
 func (b *Broker) createPartitions(ctx context.Context, name string, count int32, assignment [][]int32, validateOnly bool) error {
 	b.admin.Lock()
 	defer b.admin.Unlock()
+	t := b.topics.name(name)
+	if t == nil {
+		return noSuchTopic()
+	}
+	if err := b.openGrown(t); err != nil {
+		return err
+	}
 	grown, err := b.control.CreatePartitions(ctx, name, count, assignment, validateOnly)
 	if err != nil || validateOnly {
 		return err
 	}
-	t := b.topics.name(name)
-	if t == nil {
-		return kerr.UnknownTopicOrPartition
+	t.grown = &grown
+	return b.openGrown(t)
+}
+
+// openGrown opens the partitions that the tree has and the catalog does not, if there are any. Needs admin.
+func (b *Broker) openGrown(t *topic) error {
+	if t.grown == nil {
+		return nil
 	}
 	old := *t.partitions.Load()
-	added := []replicas{{topic: t, tree: &grown, first: len(old)}}
+	added := []replicas{{topic: t, tree: t.grown, first: len(old)}}
 	if err := b.openReplicas(added); err != nil {
-		return err // they are in the tree: the next start makes them
+		return err
 	}
 	all := append(old[:len(old):len(old)], added[0].parts...)
 	t.partitions.Store(&all)
+	t.grown = nil
 	return nil
 }
 
