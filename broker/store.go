@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"gregor/broker/controller"
 	"gregor/broker/meta"
@@ -20,7 +21,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 		BrokerID:           b.conf.NodeID,
 		Logger:             b.logger,
 		Now:                b.now,
-		Parallel:           int(b.conf.RecoveryThreads),
+		Parallel:           max(int(b.conf.RecoveryThreads), 2*runtime.GOMAXPROCS(0)), // Kafka's default leaves cores idle
 		FastBoot:           b.conf.FastBoot,
 		FileDeleteDelay:    deleteDelay(b.conf.Defaults.FileDeleteDelayMs),
 		CheckpointInterval: b.conf.FlushOffsetCheckpointInterval,
@@ -179,6 +180,11 @@ func (b *Broker) adopt(p *partition, found *logdir.Partition) {
 		p.err = fmt.Errorf("directory %s belongs to topic id %s, the topic has %s; move it away", found.Dir(), controller.FormatID(id), controller.FormatID(p.topic.id))
 		b.logger.Error("partition is offline", "topic", p.topic.name, "partition", p.num, "error", p.err)
 	default:
+		if id == none { // a crash during the creation, or a directory from before Kafka had topic ids
+			if err := b.dir.SetTopicID(found, p.topic.id); err != nil {
+				b.logger.Warn("topic id cannot be written", "dir", found.Dir(), "error", err)
+			}
+		}
 		p.log = found.Log()
 		p.log.SetConfig(logConfig(*p.topic.config.Load(), p.producerExpiryMs))
 	}
