@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -187,3 +188,5 @@ func (l *logLines) has(text string) bool {
 }
 
 func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
+
+func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }

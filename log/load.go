@@ -34,6 +34,7 @@ func (r *recovery) resume(s *segment, size int64) (place, error) {
 		r.logger.Warn("rebuilding the indexes of a segment", "file", s.path(logExt), "reason", err)
 		s.offsets.reset(0)
 		s.times.reset(0)
+		r.changed = true
 		return place{}, nil
 	}
 	return at, err

@@ -29,7 +29,7 @@ func Open(o Options) (*Log, error) {
 		return nil, fmt.Errorf("opening log %s: %w", o.Dir, err)
 	}
 	l.snapshots.offsets = r.inv.snapshots
-	l.changed = !r.clean
+	l.changed = l.changed || !r.clean
 	if l.unsynced() {
 		l.markDirty()
 	}
