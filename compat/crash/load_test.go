@@ -66,7 +66,7 @@ func startLoad(t *testing.T, b *harness.Broker) *load {
 	codecs := []kgo.CompressionCodec{kgo.NoCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()}
 	for i := range producers {
 		cl := b.Client(t, kgo.ProducerBatchCompression(codecs[i%len(codecs)]), kgo.MaxBufferedRecords(2000), quickRetry(),
-			kgo.RetryTimeout(2*time.Minute), kgo.ProducerLinger(0))
+			kgo.RetryTimeout(2*time.Minute), kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(50_000)) // a batch must fit into a segment
 		l.clients = append(l.clients, cl)
 		l.workers.Go(func() { l.produce(cl, i) })
 	}
