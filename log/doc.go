@@ -6,8 +6,11 @@
 // crash Open cuts a torn tail at the last whole, valid batch above the recovery point; damage below it is a *CorruptError, never a silent loss.
 // Indexes, snapshots and checkpoints are hints, checked against the log and rebuilt when wrong.
 //
-// Locks. Log.mu serialises writers (append, roll, truncate) and is held over pwrite, never over a sync or a wait. Readers take no lock: they
-// work on an immutable snapshot of the segment list and on atomic offsets. Order: Log.mu > waiters.mu; nothing of ours is called under either.
+// Locks. Log.mu serialises writers (append, roll, truncate) and is held over pwrite, never over a sync or a wait; only truncation and the
+// deletion of segments, which are rare, sync under it. Readers take no lock: they work on an immutable snapshot of the segment list and on
+// atomic offsets, and wait for the writer only when a read failed that a truncation may have crossed. Order: Log.mu > flush > waiters.mu and
+// HandleCache.mu; segment.loadMu is held over reads and takes only flush and HandleCache.mu. No Waiter and no Committer is called under any.
+// Besides the locks, a sync, a truncation and a close exclude each other (exclude, ready): whoever waits for that holds no lock.
 //
 // Goroutines: none. The committer (package commit) calls BeginSync and EndSync on its own goroutine.
 package log

@@ -222,7 +222,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	must(t, r.l.Flush())
 	r.append(1)
 	r.o.FS.(*faultfs.FS).Add(faultfs.Rule{Kind: faultfs.Sync, Err: syscall.EIO, Times: 1})
-	woken := &flag{}
+	woken := &wakes{}
 	if r.l.Watch(woken, 100, ToHighWatermark) {
 		t.Fatal("offset 100 is not there yet")
 	}

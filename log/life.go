@@ -20,7 +20,7 @@ func (l *Log) Close() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.changed {
+	if !l.changed || l.EndOffset() == (*l.list.Load())[0].base {
 		return nil
 	}
 	// These are hints, checked when they are read: not worth a sync each.

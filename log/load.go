@@ -142,10 +142,13 @@ func (s *segment) checkTail(file vfs.File, newest int64) error {
 		if err == io.EOF {
 			return nil
 		}
+		if isDamage(err) && pos > 0 {
+			return fmt.Errorf("%w: the last entry leads nowhere: %w", errIndex, err)
+		}
 		if err != nil {
 			return s.damaged(&scan, err)
 		}
-		if scan.at-pos > enough && scan.at > pos+enough {
+		if scan.at-pos > enough {
 			return fmt.Errorf("%w: no entry for the last %d bytes", errIndex, scan.end-pos)
 		}
 		if scan.entry.MaxTimestamp > max(newest, noTime) {
@@ -179,7 +182,10 @@ func (s *segment) rebuild() error {
 	}
 	if err := s.seal(); err != nil {
 		s.log.logger.Warn("rebuilt indexes cannot be written and stay in memory", "file", s.path(logExt), "error", err)
+		return nil
 	}
+	s.log.needSync(&fileSync{s.log, s.name(indexExt)})
+	s.log.needSync(&fileSync{s.log, s.name(timeExt)})
 	return nil
 }
 
@@ -201,8 +207,7 @@ func (s *segment) checkNewest(file vfs.File, ts, relative int64) error {
 		}
 		break
 	}
-	var failed *readError
-	if errors.As(err, &failed) {
+	if err != nil && err != io.EOF && !isDamage(err) {
 		return err
 	}
 	return fmt.Errorf("%w: timestamp %d is not at offset %d", errIndex, ts, s.base+relative)
@@ -213,8 +218,7 @@ func (s *segment) entryAt(file vfs.File, pos int64) (batch.Entry, error) {
 	var head [batch.EntryHeaderSize]byte
 	scan := scanner{file: file, pos: pos, end: s.size.Load(), buf: head[:]}
 	err := scan.next()
-	var failed *readError
-	if err != nil && !errors.As(err, &failed) {
+	if err != nil && (err == io.EOF || isDamage(err)) {
 		return batch.Entry{}, fmt.Errorf("%w: no batch at byte %d", errIndex, pos)
 	}
 	return scan.entry, err

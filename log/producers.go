@@ -189,23 +189,36 @@ func (l *Log) replay(b []byte, whole func() ([]byte, error), now int64) error {
 	if b, err = whole(); err != nil {
 		return err
 	}
-	marker := producer.Marker{ProducerID: h.ProducerID, Epoch: h.ProducerEpoch, Timestamp: h.MaxTimestamp, CoordinatorEpoch: -1}
+	marker, err := readMarker(b, &h)
+	if err != nil {
+		l.logger.Warn("control batch is not readable and ends no transaction", "dir", l.Dir(), "offset", h.BaseOffset, "error", err)
+		return nil
+	}
+	if marker.ProducerID >= 0 {
+		l.producers.AppendMarker(marker, h.BaseOffset, now)
+	}
+	return nil
+}
+
+// readMarker reads the record of a control batch. A control batch of another kind has producer id -1.
+func readMarker(b []byte, h *batch.Header) (producer.Marker, error) {
 	var reader batch.Reader
 	var record batch.Record
+	none := producer.Marker{ProducerID: -1}
 	if err := reader.Reset(b, 0); err != nil {
-		return err
+		return none, err
 	}
 	if !reader.Next(&record) || len(record.Key) < 4 {
-		return reader.Err()
+		return none, reader.Err()
 	}
 	kind := binary.BigEndian.Uint16(record.Key[2:])
 	if kind != controlAbort && kind != controlCommit {
-		return nil
+		return none, nil
 	}
-	marker.Commit = kind == controlCommit
+	marker := producer.Marker{ProducerID: h.ProducerID, Epoch: h.ProducerEpoch, Timestamp: h.MaxTimestamp, CoordinatorEpoch: -1,
+		Commit: kind == controlCommit}
 	if len(record.Value) >= 6 {
 		marker.CoordinatorEpoch = int32(binary.BigEndian.Uint32(record.Value[2:]))
 	}
-	l.producers.AppendMarker(marker, h.BaseOffset, now)
-	return nil
+	return marker, nil
 }

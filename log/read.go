@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"gregor/log/vfs"
 )
@@ -149,22 +150,35 @@ func (s *segment) seek(file vfs.File, offset, end int64) (place, error) {
 	if err := s.ensure(); err != nil {
 		return place{}, err
 	}
-	from, err := s.lookup(offset, end)
-	if err != nil {
-		return place{}, err
-	}
 	blocks := &s.log.handles.blocks
 	buf := blocks.get()
 	defer blocks.put(buf)
-	scan := scanner{file: file, pos: from, end: end, buf: buf.b}
-	for {
-		if err := scan.next(); err != nil {
-			return place{}, s.damaged(&scan, err)
-		}
-		if scan.entry.LastOffset >= offset {
-			return place{pos: scan.at, size: scan.entry.Size, offset: scan.entry.BaseOffset}, nil
-		}
+	scan := scanner{file: file, end: end, buf: buf.b}
+	err := s.startScan(&scan, offset)
+	for err == nil && scan.entry.LastOffset < offset {
+		err = scan.next()
 	}
+	if err != nil {
+		return place{}, s.damaged(&scan, err)
+	}
+	return place{pos: scan.at, size: scan.entry.Size, offset: scan.entry.BaseOffset}, nil
+}
+
+// startScan reads the first entry for a scan that looks for offset, where the index says. An index whose ends are right may still
+// be wrong in between: what is found there cannot be an entry, or begins after offset. Then the scan starts with the segment.
+func (s *segment) startScan(scan *scanner, offset int64) error {
+	pos, err := s.lookup(offset, scan.end)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an index that somebody deleted is only slow
+		return &readError{err}
+	}
+	scan.pos = pos
+	err = scan.next()
+	if pos == 0 || err == nil && scan.entry.BaseOffset <= offset || err != nil && !isDamage(err) {
+		return err
+	}
+	s.log.logger.Warn("index entry is wrong, reading the segment from its start", "file", s.path(indexExt), "offset", offset, "position", pos)
+	scan.pos = 0
+	return scan.next()
 }
 
 // lookup is a position at or before the entry that holds offset, by the index.
@@ -183,12 +197,17 @@ func (s *segment) lookup(offset, end int64) (int64, error) {
 
 // damaged makes an error of the scanner one of the log: io.EOF stays, a failed read is wrapped, anything else is corruption.
 func (s *segment) damaged(scan *scanner, err error) error {
-	var failed *readError
 	switch {
 	case err == io.EOF:
 		return err
-	case errors.As(err, &failed):
-		return fmt.Errorf("reading %s: %w", s.path(logExt), err)
+	case isDamage(err):
+		return &CorruptError{File: s.path(logExt), Pos: scan.pos, Err: err}
 	}
-	return &CorruptError{File: s.path(logExt), Pos: scan.pos, Err: err}
+	return fmt.Errorf("reading %s: %w", s.path(logExt), err)
+}
+
+// isDamage tells what the scanner found to be no entry from the end and from reads that failed.
+func isDamage(err error) bool {
+	var failed *readError
+	return err != nil && err != io.EOF && !errors.As(err, &failed)
 }

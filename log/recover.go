@@ -309,14 +309,13 @@ func (r *recovery) load(s *segment) (damage, err error) {
 		}
 	}
 	r.note(s)
-	var failed *readError
 	switch {
 	case err == io.EOF:
 		return nil, nil
-	case errors.As(err, &failed):
-		return nil, fmt.Errorf("reading %s: %w", s.path(logExt), err)
+	case isDamage(err):
+		return err, nil
 	}
-	return err, nil
+	return nil, fmt.Errorf("reading %s: %w", s.path(logExt), err)
 }
 
 // take adds the scanner's entry to s, or says why it cannot be there.

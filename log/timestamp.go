@@ -163,22 +163,10 @@ func (s *segment) scan(from int64, bound mark, visit func(*scanner, vfs.File) (m
 		return err
 	}
 	defer handles.release(&s.data)
-	end := s.size.Load()
-	pos, err := s.lookup(from, end)
-	if err != nil {
-		return err
-	}
 	buf := handles.blocks.get()
 	defer handles.blocks.put(buf)
-	scan := scanner{file: file, pos: pos, end: end, buf: buf.b}
-	for {
-		err := scan.next()
-		if err == io.EOF || err == nil && scan.entry.BaseOffset >= bound.offset {
-			return nil
-		}
-		if err != nil {
-			return s.damaged(&scan, err)
-		}
+	scan := scanner{file: file, end: s.size.Load(), buf: buf.b}
+	for err = s.startScan(&scan, from); err == nil && scan.entry.BaseOffset < bound.offset; err = scan.next() {
 		if scan.entry.LastOffset < from {
 			continue
 		}
@@ -186,4 +174,8 @@ func (s *segment) scan(from int64, bound mark, visit func(*scanner, vfs.File) (m
 			return err
 		}
 	}
+	if err == nil || err == io.EOF {
+		return nil
+	}
+	return s.damaged(&scan, err)
 }

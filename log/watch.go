@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Waiter is told once when what it watches for happened. Wake must not block. It may still come after Unwatch returned, when the
-// two cross. Implementations are pointers.
+// Waiter is told once when what it watches for happened. Wake must not block. It may still come after Unwatch returned, or Watch
+// returned true, when the two cross: whoever is woken looks again. Implementations are pointers.
 type Waiter interface{ Wake() }
 
 // Watch registers w for one Wake when the offset that limit stands for reaches offset, or the log goes offline, is closed or
