@@ -68,7 +68,7 @@ func Metrics() []Metric {
 		)
 	}
 	return append(m,
-		Metric{"partitions-1000/first", "1,000 new partitions, first record to each", "ms", nil},
+		Metric{"partitions-1000/first", "1,000 new partitions, first 3 batches to each", "ms", nil},
 		Metric{"partitions-1000/p50", "1,000 partitions at 5,000 records/s, p50", "ms", nil},
 		Metric{"partitions-1000/p99", "… p99", "ms", lessThan(10)},
 		Metric{"partitions-1000/flood", "1,000 partitions, flood", "records/s", atLeast(100_000)},
