@@ -414,6 +414,9 @@ func (r *recovery) loadProducers() error {
 		}
 		if ok {
 			from = max(from, offset)
+			if err := r.backfill(offset); err != nil {
+				return err
+			}
 			break
 		}
 		r.inv.snapshots = r.inv.snapshots[:i]
