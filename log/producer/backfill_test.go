@@ -4,7 +4,9 @@ import "testing"
 
 // TestBackfill: after a restore from a snapshot, which has one batch, the older ones are duplicates again.
 func TestBackfill(t *testing.T) {
-	one := func(sequence int32) Batch { return Batch{ProducerID: 7, Epoch: 1, BaseSequence: sequence, Timestamp: 5} }
+	one := func(sequence int32) Batch {
+		return Batch{ProducerID: 7, Epoch: 1, BaseSequence: sequence, Timestamp: 5}
+	}
 	full := New(1000)
 	for seq := range int32(9) {
 		full.Append(one(seq), int64(seq)*10, 1)
