@@ -60,6 +60,23 @@ func (b *testBroker) stopClean() {
 	}
 }
 
+// abandon ends the broker as a kill would: nothing is written that was not.
+func (b *testBroker) abandon() {
+	b.t.Helper()
+	b.stop.Do(func() {
+		close(b.stopping)
+		b.ticks.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = b.server.Shutdown(ctx) // its context has ended, which is what it says
+		b.dir.Abandon()
+		if err := b.tree.Close(); err != nil {
+			b.t.Error(err)
+		}
+		close(b.done)
+	})
+}
+
 // client is one raw connection. It fails its test on any error.
 type client struct {
 	t    *testing.T

@@ -258,3 +258,22 @@ func TestRelaxedTopic(t *testing.T) {
 	remove()
 	close(gate)
 }
+
+// TestHighWatermarkAfterCrash: the first client after an unclean stop finds the high watermark where it was.
+func TestHighWatermarkAfterCrash(t *testing.T) {
+	dir := t.TempDir()
+	b := startBroker(t, dir)
+	c := b.dial()
+	c.createTopic("high")
+	for range 20 {
+		c.produce("high", 0, batchOf(t, batch.None, record{"k", "v", nowMillis()}))
+	}
+	b.abandon()
+	again := startBroker(t, dir)
+	if got := again.dial().fetch("high", 0, 0, 0); got.HighWatermark != 20 || len(values(t, got.RecordBatches, 0)) != 20 {
+		t.Errorf("high watermark %d, %d records, want 20", got.HighWatermark, len(values(t, got.RecordBatches, 0)))
+	}
+	if got := again.topics.name("high").partition(0).leaderEpoch; got != 1 {
+		t.Errorf("leader epoch after an unclean stop is %d, want 1", got)
+	}
+}

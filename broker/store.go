@@ -42,7 +42,11 @@ func (b *Broker) openStore(ctx context.Context) error {
 		return err
 	}
 	b.dir = dir
-	return b.openTopics(ctx, topics)
+	if err := b.openTopics(ctx, topics); err != nil {
+		return err
+	}
+	// Whoever connects finds the high watermarks where they were.
+	return dir.Sync(ctx)
 }
 
 // openMetadata opens the tree and takes the controller's seat. The directory is locked.

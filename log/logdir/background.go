@@ -1,6 +1,7 @@
 package logdir
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"time"
@@ -16,6 +17,15 @@ func (d *Dir) Touch() {
 	case d.moved <- struct{}{}:
 	default:
 	}
+}
+
+// Sync waits until what is unsynced in all logs is durable, or is known not to be. After an unclean stop that is all above the recovery points, and
+// brings the high watermarks to where readers saw them.
+func (d *Dir) Sync(ctx context.Context) error {
+	if c, ok := d.committer.(interface{ Flush(context.Context) error }); ok {
+		return c.Flush(ctx)
+	}
+	return nil
 }
 
 // runCheckpoints writes the checkpoints an interval after something moved.

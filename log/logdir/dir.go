@@ -57,11 +57,11 @@ func Open(opts Options) (*Dir, error) {
 	d.mu.partitions = make(map[TopicPartition]*Partition)
 	d.mu.busy = make(map[TopicPartition]struct{})
 	if err := d.take(); err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	if err := d.openAll(); err != nil {
 		d.release()
-		return nil, err
+		return nil, advise(err)
 	}
 	d.running.Go(d.runCheckpoints)
 	d.running.Go(d.runRemovals)
@@ -87,7 +87,7 @@ func (d *Dir) take() error {
 		return fmt.Errorf("%w: %s; stop that process, or use another directory", ErrInUse, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("locking the log directory: %w; it must be writable by this user", err)
+		return fmt.Errorf("locking the log directory: %w", err)
 	}
 	return nil
 }
