@@ -54,6 +54,7 @@ type Broker struct {
 	converters   sync.Pool // of *batch.Converter
 	sessions     *fetchsession.Cache
 	topics       *catalog
+	diskAlarm    diskAlarm
 	producerIDs  producerIDs
 	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.
 	layers  []config.Layer

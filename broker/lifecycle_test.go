@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,11 +157,12 @@ func TestDeleteUnderLoad(t *testing.T) {
 // TestDiskFull: produce fails and stores nothing, fetch goes on, and writing resumes by itself.
 func TestDiskFull(t *testing.T) {
 	faults := faultfs.New(vfs.OS())
+	var lines bytes.Buffer
 	b := newBroker(t, Config{FS: faults}, t.TempDir())
+	b.logger = slog.New(slog.NewTextHandler(&lines, nil)) // used by the one goroutine that appends, while it appends
 	if err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.stopClean)
 	c := b.dial()
 	c.createTopic("full")
 	one := func() []byte { return batchOf(t, batch.None, record{"k", "v", nowMillis()}) }
@@ -176,6 +179,13 @@ func TestDiskFull(t *testing.T) {
 	room()
 	if got := c.produce("full", 0, one()); got.ErrorCode != 0 || got.BaseOffset != 1 {
 		t.Errorf("with room again: error %d, offset %d", got.ErrorCode, got.BaseOffset)
+	}
+	b.stopClean()
+	if n := strings.Count(lines.String(), "disk is full"); n != 1 {
+		t.Errorf("the log says %d times that the disk is full:\n%s", n, lines.String())
+	}
+	if !strings.Contains(lines.String(), "room on the disk again") {
+		t.Errorf("the log does not say that there is room again:\n%s", lines.String())
 	}
 }
 

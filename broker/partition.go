@@ -63,7 +63,9 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool) (log.App
 			return log.Appended{}, err
 		}
 	}
-	return p.log.Append(records, h, p.leaderEpoch)
+	appended, err := p.log.Append(records, h, p.leaderEpoch)
+	b.noteAppend(err)
+	return appended, err
 }
 
 // recompress makes the batch one with the codec of the topic (compression.type), in memory of its own: the only batches that are not
