@@ -321,7 +321,7 @@ func (m *crashModel) world(c capture) *crashModel {
 
 // TestCrash runs random histories and cuts the power after random calls of the file system, then goes on from there.
 func TestCrash(t *testing.T) {
-	runs := 25
+	runs := 18
 	if testing.Short() {
 		runs = 8
 	}
