@@ -109,7 +109,12 @@ type Config struct {
 	Supports func(key int16) (min, max int16, ok bool)
 	// MaxFrame is the largest request in bytes (socket.request.max.bytes), 104857600.
 	MaxFrame int32
-	// QueuedBytes bounds the request bytes in memory over all connections (queued.max.request.bytes), 256 MiB.
+	// QueuedBytes bounds the bytes of request buffers over all connections (queued.max.request.bytes), 256 MiB. What counts is the memory that
+	// a frame holds, which is at most five times what arrived of it, or the size of the largest frame (up to 32 MiB) that its connection
+	// has sent before; while it is handled, 32 times its size for one above 64 KiB that carries no records. Requests up to 16 KiB do not count.
+	// When the bytes are used up larger frames wait, first come, first served, but for one at a time that may exceed the bound until it
+	// was handled. So memory is bounded by QueuedBytes and one frame, and a frame larger than QueuedBytes passes. While others wait, a sender
+	// that stalls in the middle of a frame is closed.
 	QueuedBytes int64
 	// IdleTimeout ends a connection without traffic (connections.max.idle.ms), 10 minutes. A pending answer is not idle.
 	IdleTimeout time.Duration

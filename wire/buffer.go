@@ -6,17 +6,19 @@ import (
 )
 
 const (
-	// chunkSize is what is read at once from a connection whose next frame is not known: small requests arrive many to a read.
+	// chunkSize is what is read at once from a connection whose next frame is not known: small requests arrive many to a read. It is also the
+	// first buffer of a large frame. The larger ones come as the bytes arrive and are charged to the budget. A connection that has sent
+	// a larger frame whole gets that much at once from then on (conn.earned), up to largestClass.
 	chunkSize = 16 << 10
-	// firstRead is the largest buffer that a frame's length gets by itself; more is given as the bytes arrive. A connection that has sent a
-	// larger frame whole gets that much at once from then on (conn.earned), up to largestClass.
-	firstRead = 1 << 20
+	// growth is how many times larger the next buffer of a frame is.
+	growth = 4
 	// copyBuffer is what sections are copied through where sendfile is not possible.
 	copyBuffer = 64 << 10
-	// Pooled buffers have a power of two of bytes, from smallestClass to largestClass; larger ones are not kept.
+	// Pooled buffers have 4, 5, 6 or 7 eighths of a power of two of bytes, from smallestClass to largestClass; larger ones are not kept. So a
+	// buffer, and what is charged for it, is at most a quarter larger than asked for, also for a frame just above a power of two.
 	smallestClass = 1 << 10
-	largestClass  = 16 << 20
-	bufferClasses = 15
+	largestClass  = 32 << 20
+	bufferClasses = 15*4 + 1
 )
 
 // buffer is a byte slice with an owner: whoever got it from buffers.get gives it back by put, once.
@@ -30,19 +32,26 @@ type buffers struct {
 	pools [bufferClasses]sync.Pool
 }
 
+// classOf returns the class for n bytes, -1 if they are too many, and the size of its buffers.
+func classOf(n int) (class, size int) {
+	if n > largestClass {
+		return -1, n
+	}
+	n = max(n, smallestClass)
+	shift := bits.Len(uint(n-1)) - 3
+	eighths := (n-1)>>shift + 1 // 5 to 8
+	return (shift-(bits.Len(smallestClass-1)-3))*4 + eighths - 8, eighths << shift
+}
+
 // get returns a buffer of at least n bytes with arbitrary content.
 func (p *buffers) get(n int) *buffer {
-	if n > largestClass {
-		return &buffer{b: make([]byte, n), class: -1}
+	class, size := classOf(n)
+	if class >= 0 {
+		if b, ok := p.pools[class].Get().(*buffer); ok {
+			return b
+		}
 	}
-	class := 0
-	if n > smallestClass {
-		class = bits.Len(uint(n-1)) - bits.Len(smallestClass-1)
-	}
-	if b, ok := p.pools[class].Get().(*buffer); ok {
-		return b
-	}
-	return &buffer{b: make([]byte, smallestClass<<class), class: class}
+	return &buffer{b: make([]byte, size), class: class}
 }
 
 // put takes a buffer back; nil is allowed.

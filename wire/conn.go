@@ -32,10 +32,11 @@ type conn struct {
 		full bool // the last read filled all it was given: more may be there
 	}
 	frame    frameState
-	earned   int  // size of the largest frame received whole, at most largestClass
-	first    bool // nothing was received whole yet
-	hangup   bool // the peer will send no more than what is underway
-	mute     bool // the peer closed and an answer was given up: nothing is written any more
+	held     int64 // taken from the budget: charge of in.buf, and while a frame is handled what its decoded form may take
+	earned   int   // size of the largest frame received whole, at most largestClass
+	first    bool  // nothing was received whole yet
+	hangup   bool  // the peer will send no more than what is underway
+	mute     bool  // the peer closed and an answer was given up: nothing is written any more
 	clientID string
 
 	answers queue
@@ -51,16 +52,16 @@ type conn struct {
 
 // frameState is what is known of the frame at the front of in.
 type frameState struct {
-	size     int   // 0: not known yet
-	checked  bool  // the start of its header is there and allowed
-	cost     int64 // what it takes from the budget
-	fallback bool  // ApiVersions at an unknown version
+	size     int  // 0: not known yet
+	checked  bool // the start of its header is there and allowed
+	fallback bool // ApiVersions at an unknown version
 	key      int16
-	reserved bool // its size is taken from the budget
-	waiting  bool // for the budget
+	short    int64 // what it lacks of the budget to go on
+	waiting  bool  // for that
 	waiter   waiter
-	window   time.Time // start of the current stall window
-	received int       // bytes since then
+	window   time.Time // start of the current stall window, later by the time in which nothing was read
+	returned time.Time // end of the last blocking read
+	received int       // bytes since window
 }
 
 func newConn(s *Server, nc net.Conn, name string) *conn {
@@ -112,6 +113,9 @@ func (c *conn) run() *ending {
 			}
 			return c.last
 		}
+		if c.last != nil {
+			c.drop()
+		}
 		if c.last == nil && c.frameReady() {
 			c.handle()
 			continue
@@ -125,11 +129,17 @@ func (c *conn) run() *ending {
 // frameReady reports whether a whole frame is there that may be handled now.
 func (c *conn) frameReady() bool {
 	f := &c.frame
-	return f.reserved && c.in.w-c.in.r >= 4+f.size && c.answers.mayHandle(f.key, c.srv.cfg.MaxPipeline)
+	return c.whole() && !f.waiting && c.held >= decodeCharge(f.key, f.size) && c.mayHandle()
 }
 
+// whole reports whether all of the frame at the front of in is there.
+func (c *conn) whole() bool { return c.frame.size > 0 && c.in.w-c.in.r >= 4+c.frame.size }
+
+// mayHandle reports whether the answers that are outstanding allow the frame to be handled.
+func (c *conn) mayHandle() bool { return c.answers.mayHandle(c.frame.key, c.srv.cfg.MaxPipeline) }
+
 // inspect looks at the front of the frame as soon as its bytes are there, so that what is not a request ends the connection before its
-// body is read, and reserves its size. What is wrong with the frame sets c.last.
+// body is read, and reserves the memory that it lacks. What is wrong with the frame sets c.last.
 func (c *conn) inspect() {
 	f := &c.frame
 	have := c.in.w - c.in.r
@@ -142,31 +152,15 @@ func (c *conn) inspect() {
 			return
 		}
 		f.size = int(binary.BigEndian.Uint32(b))
-		f.window, f.received = c.lastActive, 0
+		f.window, f.returned, f.received = c.lastActive, c.lastActive, 0
 	}
 	if !f.checked && have >= 4+minFrame {
 		if c.last = c.checkFrame(); c.last != nil {
 			return
 		}
-		f.checked, f.cost = true, frameCost(f.key, f.size)
+		f.checked = true
 	}
-	if f.reserved || !f.checked {
-		return
-	}
-	if f.waiting {
-		f.reserved = c.srv.budget.granted(&f.waiter)
-	} else {
-		f.reserved = c.srv.budget.acquire(&f.waiter, f.cost)
-	}
-	f.waiting = !f.reserved
-}
-
-// frameCost is what a frame takes from the budget: its size, and for a large one without records what its decoded form may take.
-func frameCost(key int16, size int) int64 {
-	if key != keyProduce && size > freeDecode {
-		return int64(size) * decodeCost
-	}
-	return int64(size)
+	c.reserve()
 }
 
 // frameSize judges the length at the front of b.
@@ -243,38 +237,37 @@ func (c *conn) handle() {
 	c.place(s, reply)
 }
 
-// consume drops the frame at the front of in and what was reserved for it.
+// consume drops the frame at the front of in. A large buffer stays, charged, for the next frame whose start is in it, unless others wait.
 func (c *conn) consume() {
 	in := &c.in
-	c.srv.budget.release(c.frame.cost)
 	in.r += 4 + c.frame.size
-	c.earned = max(c.earned, min(c.frame.size+4+minFrame+4, largestClass))
-	c.frame = frameState{waiter: waiter{wake: c.wakeFn}}
-	if in.r == in.w {
+	c.earned = max(c.earned, min(4+c.frame.size+4+minFrame, largestClass))
+	switch {
+	case in.r == in.w:
 		in.r, in.w = 0, 0
 		if len(in.buf.b) > chunkSize {
 			c.srv.buffers.put(in.buf)
 			in.buf = nil
 		}
+	case len(in.buf.b) > chunkSize && c.srv.budget.waiting.Load() > 0, c.frame.waiter.favored:
+		c.vacate()
 	}
+	c.lower()
+	c.leaveBudget()
+	c.frame = frameState{waiter: waiter{wake: c.wakeFn}}
 }
 
 // finish releases all that the connection holds, closes it and says why.
 func (c *conn) finish(e *ending) {
 	c.cancel()
 	c.abandon()
-	if c.frame.waiting {
-		c.srv.budget.forget(&c.frame.waiter)
-	} else if c.frame.reserved {
-		c.srv.budget.release(c.frame.cost)
+	// After a panic the handler may still hold the frame: its buffer is left to the garbage collector.
+	if e.reason == reasonPanic {
+		c.in.buf = nil
 	}
+	c.drop()
 	c.srv.count.closed[e.reason].Add(1)
 	c.nc.Close() //nolint:errcheck // it ends either way
-	// After a panic the handler may still hold the frame: its buffer is left to the garbage collector.
-	if e.reason != reasonPanic {
-		c.srv.buffers.put(c.in.buf)
-	}
-	c.in.buf = nil
 	attrs := []slog.Attr{
 		slog.String("peer", c.info.Remote.String()), slog.String("listener", c.info.Listener),
 		slog.String("client_id", c.clientID), slog.String("detail", e.detail),

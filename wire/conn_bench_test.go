@@ -12,7 +12,7 @@ import (
 // BenchmarkProduce sends pipelined Produce requests over one connection to a handler that does nothing. The client writes prebuilt
 // bytes and only counts what comes back.
 func BenchmarkProduce(b *testing.B) {
-	for name, size := range map[string]int{"1KiB": 1 << 10, "64KiB": 64 << 10, "512KiB": 512 << 10} {
+	for name, size := range map[string]int{"1KiB": 1 << 10, "64KiB": 64 << 10, "512KiB": 512 << 10, "4MiB": 4 << 20} {
 		b.Run(name, func(b *testing.B) {
 			resp := kmsg.NewPtrProduceResponse()
 			rt := kmsg.NewProduceResponseTopic()

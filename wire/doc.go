@@ -12,9 +12,11 @@
 // is limited per reason. ApiVersions at an unknown version is answered here (KIP-511).
 //
 // Buffers: a frame lives in a pooled buffer that belongs to the connection until Handle returned: whoever wants to keep bytes longer
-// copies them. Buffers grow with the bytes that arrive. The sizes of all frames being received or handled are bounded by Config.QueuedBytes, apart from
-// the chunk of 16 KiB that a connection may read ahead. An idle connection holds no buffer. Answers are built in pooled buffers; file
-// sections go out by sendfile on plain TCP on Linux and by a pooled copy elsewhere or when they are small.
+// copies them. Buffers grow with the bytes that arrive. Those of all frames being received or handled are bounded by Config.QueuedBytes and
+// one frame (see budget for why that holds, and why frames that wait for memory do not wait for ever), apart from the chunk of 16 KiB that a
+// connection may read into: requests that fit it never wait for memory. What a frame only announces is not counted and hinders nobody.
+// An idle connection holds no buffer. Answers are built in pooled buffers; file sections go out by sendfile on plain TCP on Linux
+// and by a pooled copy elsewhere or when they are small.
 //
 // Goroutines: Server owns one per listener and one per connection; Shutdown ends and awaits all.
 //

@@ -39,6 +39,12 @@ func echo(_ context.Context, req *Request) Reply {
 // running starts a server on loopback that ends with the test.
 func running(t testing.TB, cfg Config) (*Server, string) {
 	t.Helper()
+	return stalling(t, cfg, stallWindow)
+}
+
+// stalling starts a server whose stall window is another.
+func stalling(t testing.TB, cfg Config, stall time.Duration) (*Server, string) {
+	t.Helper()
 	if cfg.Supports == nil {
 		cfg.Supports = supportsAll
 	}
@@ -46,6 +52,7 @@ func running(t testing.TB, cfg Config) (*Server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.stall = stall
 	s.plain = strings.HasPrefix(t.Name(), "TestWithoutRawSide")
 	addr, err := s.Listen("PLAINTEXT", "127.0.0.1:0")
 	if err != nil {

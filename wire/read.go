@@ -6,8 +6,8 @@ import (
 )
 
 // room returns where the next bytes go. As long as frames are small a whole chunk is read at once. Of a large frame exactly the rest and the
-// start of the next frame, by which that is judged, are asked for, so that nothing large is ever moved to another buffer. The buffer of a
-// large frame is not taken before its size is reserved, and grows with what arrives.
+// start of the next frame, by which that is judged, are asked for, so that nothing of the frame behind is moved to another buffer. The buffer
+// of a large frame grows with what arrives; room is nil when the budget has nothing left for that, and frame.short says how much.
 func (c *conn) room() []byte {
 	in := &c.in
 	need := 4 + c.frame.size
@@ -24,18 +24,10 @@ func (c *conn) room() []byte {
 		return in.buf.b[in.w:]
 	}
 	need += 4 + minFrame
-	first := min(need, max(firstRead, c.earned))
-	switch size := c.bufferSize(); {
-	case size < first, size > 4*need && size > chunkSize:
-		c.rebuffer(first)
-	case in.r > 0:
+	if size := c.wanted(need); size == c.bufferSize() {
 		c.compact()
-	case in.w == size && size < need:
-		grown := size * 4
-		if grown > largestClass {
-			grown = size * 2
-		}
-		c.rebuffer(min(need, grown))
+	} else if !c.resize(size) {
+		return nil
 	}
 	return in.buf.b[in.w:min(len(in.buf.b), need)]
 }
@@ -55,7 +47,7 @@ func (c *conn) bufferSize() int {
 	return len(c.in.buf.b)
 }
 
-// rebuffer moves what was received to the front of another buffer of at least n bytes.
+// rebuffer moves what was received to the front of another buffer of at least n bytes, and gives back what that takes less of the budget.
 func (c *conn) rebuffer(n int) {
 	in := &c.in
 	next := c.srv.buffers.get(n)
@@ -65,6 +57,7 @@ func (c *conn) rebuffer(n int) {
 		c.srv.buffers.put(in.buf)
 	}
 	in.buf, in.r, in.w = next, 0, have
+	c.lower()
 }
 
 // compact moves what was received to the front of its buffer.
@@ -85,6 +78,7 @@ func (c *conn) vacate() {
 	case have == 0:
 		c.srv.buffers.put(in.buf)
 		in.buf, in.r, in.w = nil, 0, 0
+		c.lower()
 	case have <= len(in.buf.b)/16 && len(in.buf.b) > 1<<10:
 		c.rebuffer(have)
 	}
@@ -96,6 +90,9 @@ func (c *conn) receivePlain(block bool) (int, error) {
 		return 0, errAgain
 	}
 	dst := c.room()
+	if dst == nil {
+		return 0, nil
+	}
 	n, err := c.nc.Read(dst)
 	c.in.full = n == len(dst)
 	return n, err

@@ -18,6 +18,7 @@ type sock struct {
 	n              int
 	err            error
 	poll           [1]unix.PollFd
+	peek           [1]byte
 }
 
 // attach reports whether the connection has a raw side.
@@ -53,14 +54,18 @@ func (c *conn) tryRead(fd uintptr) bool {
 	dst := c.room()
 	var err error
 	for {
-		s.n, err = unix.Read(int(fd), dst)
+		if dst == nil {
+			s.n, _, err = unix.Recvfrom(int(fd), s.peek[:], unix.MSG_PEEK) // the budget is asked only if there is something to read
+		} else {
+			s.n, err = unix.Read(int(fd), dst)
+		}
 		if err != unix.EINTR {
 			break
 		}
 	}
 	switch {
 	case err == unix.EAGAIN:
-		s.n = 0
+		s.n, c.frame.short = 0, 0
 		c.vacate()
 		if s.block {
 			return false
@@ -70,8 +75,10 @@ func (c *conn) tryRead(fd uintptr) bool {
 		s.n, s.err = 0, os.NewSyscallError("read", err)
 	case s.n == 0:
 		s.err = io.EOF
+	case dst == nil:
+		s.n = 0 // inspect asks for what is short
 	}
-	c.in.full = s.n == len(dst)
+	c.in.full = s.n > 0 && s.n == len(dst)
 	return true
 }
 

@@ -16,8 +16,8 @@ const (
 	// minFrame is the shortest request header: key, version and correlation id (header version 0).
 	minFrame = 8
 	// maxControlFrame is the largest frame of any request but Produce, which no such request comes near in practice. Decoded arrays can take
-	// many times the bytes that they arrived in (TestLyingLengths says how many), so that frames above freeDecode take decodeCost times
-	// their size from the budget.
+	// many times the bytes that they arrived in (TestLyingLengths says how many), so that whole frames above freeDecode take decodeCost
+	// times their size from the budget while they are handled.
 	maxControlFrame = 16 << 20
 	freeDecode      = 64 << 10
 	decodeCost      = 32

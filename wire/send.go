@@ -41,7 +41,7 @@ func (c *conn) flush() *ending {
 	case errors.Is(err, errShort):
 		return end(reasonShortSection, err.Error())
 	case errors.Is(err, errSlow):
-		return end(reasonSlowReader, fmt.Sprintf("took no bytes for %v (connections.max.idle.ms)", c.srv.cfg.IdleTimeout))
+		return end(reasonSlowReader, fmt.Sprintf("took no bytes for %v (connections.max.idle.ms, less while others wait for its request's memory)", c.patience()))
 	case c.srv.stopping.Load():
 		return end(reasonShutdown, err.Error())
 	}
@@ -152,9 +152,9 @@ func (c *conn) write(b []byte) error {
 	return nil
 }
 
-// writeExpired takes the error of a write. If that is the write deadline the peer gets IdleTimeout from its last progress; since is when
+// writeExpired takes the error of a write. If that is the write deadline the peer gets its time (patience) from its last progress; since is when
 // that was seen and is kept over the calls of one write. The deadline that is set may be an old one, so the first one proves nothing: a
-// peer is given up between one and two IdleTimeouts after its last progress.
+// peer is given up between one and two times that after its last progress.
 func (c *conn) writeExpired(err error, progress bool, since *time.Time) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -163,8 +163,8 @@ func (c *conn) writeExpired(err error, progress bool, since *time.Time) error {
 	if progress || since.IsZero() {
 		*since = now
 	}
-	if now.Sub(*since) >= c.srv.cfg.IdleTimeout {
+	if now.Sub(*since) >= c.patience() {
 		return errSlow
 	}
-	return c.nc.SetWriteDeadline(since.Add(c.srv.cfg.IdleTimeout))
+	return c.nc.SetWriteDeadline(since.Add(c.patience()))
 }

@@ -20,10 +20,12 @@ const (
 	defaultMaxPipeline = 128
 )
 
-// stallWindow is how long a sender may keep reserved bytes from others without sending stallBytes of its frame.
+// stallWindow is how long a sender may keep memory from others without sending stallBytes of its frame. The frame that may overdraw
+// the budget must be there after stallWindows of them.
 const (
-	stallWindow = 10 * time.Second
-	stallBytes  = 4 << 10
+	stallWindow  = 10 * time.Second
+	stallBytes   = 4 << 10
+	stallWindows = 32
 )
 
 // Server accepts connections and serves them. Its methods may be called from any goroutine.

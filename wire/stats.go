@@ -11,7 +11,7 @@ type Stats struct {
 	BytesIn       int64            // bytes read from sockets
 	BytesOut      int64            // bytes written to sockets, SendfileBytes included
 	SendfileBytes int64            // bytes that went out by sendfile
-	QueuedBytes   int64            // bytes of requests in memory now
+	QueuedBytes   int64            // bytes of request buffers that count for Config.QueuedBytes now
 }
 
 // countedKeys is how many keys have a counter of their own; the last one is shared by whatever lies above.

@@ -53,7 +53,7 @@ func (c *conn) wait() *ending {
 	if e := c.flush(); e != nil {
 		return e
 	}
-	c.arm(time.Now())
+	c.arm(time.Now(), reading)
 	c.parked.Store(true)
 	if c.woken.Load() {
 		c.parked.Store(false)
@@ -62,7 +62,7 @@ func (c *conn) wait() *ending {
 	var n int
 	var err error
 	if reading {
-		n, err = c.receive(true)
+		n, err = c.receiveTimed()
 	} else {
 		n, err = c.hold()
 	}
@@ -70,11 +70,23 @@ func (c *conn) wait() *ending {
 	return c.received(n, err)
 }
 
+// receiveTimed blocks in a read and keeps account of how long the peer has kept memory from others.
+func (c *conn) receiveTimed() (int, error) {
+	before := c.takesMemory()
+	n, err := c.receive(true)
+	if c.takesMemory() {
+		f := &c.frame
+		f.returned = time.Now()
+		if !before {
+			f.window, f.received = f.returned, 0
+		}
+	}
+	return n, err
+}
+
 // mayReceive reports whether bytes of requests may be read now.
 func (c *conn) mayReceive() bool {
-	f := &c.frame
-	whole := f.size > 0 && c.in.w-c.in.r >= 4+f.size
-	return c.last == nil && !whole && (!f.checked || f.reserved) && c.answers.mayRead(c.srv.cfg.MaxPipeline)
+	return c.last == nil && !c.whole() && !c.frame.waiting && c.answers.mayRead(c.srv.cfg.MaxPipeline)
 }
 
 // received takes the result of a read or a hold.
@@ -108,7 +120,7 @@ func (c *conn) received(n int, err error) *ending {
 
 // arm sees to it that the read ends at the next deadline. An earlier deadline may stay: it costs a round when it comes, and the common
 // case, an active connection with an idle timeout of minutes, sets no timer at all.
-func (c *conn) arm(now time.Time) {
+func (c *conn) arm(now time.Time, reading bool) {
 	f := &c.frame
 	at := c.lastActive.Add(c.srv.cfg.IdleTimeout)
 	if c.answers.len() > 0 || f.waiting {
@@ -119,7 +131,9 @@ func (c *conn) arm(now time.Time) {
 			at = s.deadline
 		}
 	}
-	if f.reserved {
+	if reading && c.takesMemory() {
+		f.window = f.window.Add(now.Sub(f.returned)) // a connection that does not read does not stall
+		f.returned = now
 		if stall := f.window.Add(c.srv.stall); stall.Before(at) {
 			at = stall
 		}
@@ -130,19 +144,24 @@ func (c *conn) arm(now time.Time) {
 	}
 }
 
+// takesMemory reports whether others may have to wait because of the frame that is being received.
+func (c *conn) takesMemory() bool {
+	return c.frame.size > 0 && (c.held > 0 || c.frame.waiter.favored)
+}
+
 // expired looks at what a deadline can mean for the connection itself; those of pending answers are settle's.
 func (c *conn) expired(now time.Time) *ending {
 	f := &c.frame
 	if c.answers.len() == 0 && !f.waiting && now.Sub(c.lastActive) >= c.srv.cfg.IdleTimeout {
 		return end(reasonIdle, fmt.Sprintf("no traffic for %v (connections.max.idle.ms)", c.srv.cfg.IdleTimeout))
 	}
-	if !f.reserved || !c.mayReceive() || now.Sub(f.window) < c.srv.stall {
+	if !c.takesMemory() || !c.mayReceive() || now.Sub(f.window) < c.srv.stall {
 		return nil
 	}
-	if f.received < stallBytes && c.srv.budget.waiting.Load() > 0 {
+	if f.received < c.enough() && c.srv.budget.waiting.Load() > 0 {
 		return end(reasonStalled, fmt.Sprintf("%d of %d bytes of a frame in %v while others wait for memory (queued.max.request.bytes)",
 			f.received, f.size, c.srv.stall))
 	}
-	f.window, f.received = now, 0
+	f.window, f.returned, f.received = now, now, 0
 	return nil
 }

@@ -384,90 +384,13 @@ func TestMaxConnsWaits(t *testing.T) {
 	dial(t, addr) // and one that waits does not hinder the end
 }
 
-func TestQueuedBytesBoundsAndProgresses(t *testing.T) {
-	s, addr := running(t, Config{Handler: handlerFunc(echo), QueuedBytes: 100 << 10})
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			c := dial(t, addr)
-			for i := range 20 {
-				c.send(frame(produceRequest(9, -1, 300<<10), int32(i))) // each is larger than the budget
-				c.recvIDs(int32(i))
-			}
-		})
-	}
-	stop := make(chan struct{})
-	var over atomic.Int64
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		tick := time.NewTicker(100 * time.Microsecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				over.Store(max(over.Load(), s.Stats().QueuedBytes))
-			}
-		}
-	})
-	wg.Wait()
-	close(stop)
-	watch.Wait()
-	if over.Load() == 0 || over.Load() > 100<<10+310<<10 {
-		t.Errorf("QueuedBytes reached %d: more than one frame over the budget", over.Load())
-	}
-}
-
-func TestStalledSenderEndsWhenOthersWait(t *testing.T) {
-	log := newLines()
-	cfg := Config{Logger: log.logger(), Handler: handlerFunc(echo), QueuedBytes: 10 << 10, Supports: supportsAll}
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.stall = 30 * time.Millisecond
-	addr, err := s.Listen("PLAINTEXT", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Serve()
-	defer s.Shutdown(context.Background())
-	f := frame(produceRequest(9, -1, 50<<10), 1)
-	stalled, waiting := dial(t, addr.String()), dial(t, addr.String())
-	stalled.send(f[:20<<10])
-	until(t, func() bool { return s.Stats().QueuedBytes > 0 })
-	waiting.send(f)
-	waiting.recvIDs(1)
-	stalled.closed()
-	log.next(t)
-	if s.Stats().Closed["stalled sender"] != 1 {
-		t.Errorf("Closed: %v", s.Stats().Closed)
-	}
-}
-
-func TestVanishedWaiterLeavesTheBudget(t *testing.T) {
-	s, addr := running(t, Config{Handler: handlerFunc(echo), QueuedBytes: 10 << 10})
-	f := frame(produceRequest(9, -1, 50<<10), 1)
-	holder, waiter := dial(t, addr), dial(t, addr)
-	holder.send(f[:20<<10])
-	until(t, func() bool { return s.Stats().QueuedBytes > 0 })
-	waiter.send(f[:100])
-	until(t, func() bool { return s.budget.waiting.Load() == 1 })
-	waiter.Conn.(*net.TCPConn).SetLinger(0)
-	waiter.Close()
-	until(t, func() bool { return s.budget.waiting.Load() == 0 })
-	holder.send(f[20<<10:])
-	holder.recvIDs(1)
-}
-
 // TestWithoutRawSide runs tests as on systems other than Linux.
 func TestWithoutRawSide(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"order": TestPipelinedAnswersKeepOrder, "limit": TestPipelineLimit, "blocking": TestBlockingPendingHoldsLaterRequests,
 		"deadline": TestDeadlineIsKept, "vanished": TestVanishedPeerCancelsParkedAnswer, "shutdown": TestShutdown,
 		"cancel": TestShutdownCancelsWhatIsNotReady, "wakes": TestWakesAreNeverLost, "idle": TestIdleConnectionEnds,
-		"slow reader": TestSlowReaderEnds, "budget": TestQueuedBytesBoundsAndProgresses, "sections": TestSections,
+		"slow reader": TestSlowReaderEnds, "budget": TestQueuedBytesBoundsAndProgresses, "liars": TestLiarsHinderNobody, "stalled": TestStalledSenderEndsWhenOthersWait, "sections": TestSections,
 		"truncated": TestTruncatedSectionEndsTheConnection, "keys": TestAnswersEveryKeyAndVersion, "large": TestLargeFrames,
 		"bad input": TestBadInputEndsTheConnection, "half close": TestHalfCloseStillAnswers, "end": TestFramesBeforeTheEndAreHandled,
 	} {
