@@ -30,7 +30,7 @@ type budget struct {
 type waiter struct {
 	size    int64
 	granted bool // size was taken for it and it does not know yet
-	favored bool // changes only while it asks or waits, so that its owner may read it without the lock at other times
+	favored bool // changes only while it asks or waits, so that its owner may read it without the lock when it does not wait
 	wake    func()
 }
 

@@ -81,6 +81,7 @@ func (c *conn) reserve() {
 	}
 	if !budget.acquire(&f.waiter, f.short) {
 		f.waiting = true
+		c.hurry(time.Now())
 		return
 	}
 	c.held += f.short
@@ -88,20 +89,25 @@ func (c *conn) reserve() {
 	c.admitted()
 }
 
-// admitted begins a new stall window, since the wait was not the peer's, and limits how long a write may block when the frame has become the
-// favored one: all that wait for memory wait for this connection.
+// admitted begins a new stall window, since the wait was not the peer's.
 func (c *conn) admitted() {
 	f := &c.frame
 	now := time.Now()
 	f.window, f.returned, f.received = now, now, 0
 	if f.waiter.favored {
-		c.nc.SetWriteDeadline(now.Add(c.patience())) //nolint:errcheck // fails when closed, and then the write does too
+		c.hurry(now)
 	}
 }
 
-// patience is how long the peer may take no bytes of an answer.
+// hurry makes patience count from now on.
+func (c *conn) hurry(now time.Time) {
+	c.nc.SetWriteDeadline(now.Add(c.patience())) //nolint:errcheck // fails when closed, and then the write does too
+}
+
+// patience is how long the peer may take no bytes of an answer. While its frame is the favored one all that wait for memory wait for this
+// connection, and a frame in the queue can become that at any time, also while a write blocks.
 func (c *conn) patience() time.Duration {
-	if c.frame.waiter.favored {
+	if c.frame.waiting || c.frame.waiter.favored {
 		return min(c.srv.cfg.IdleTimeout, c.srv.stall)
 	}
 	return c.srv.cfg.IdleTimeout

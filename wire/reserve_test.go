@@ -1,12 +1,15 @@
 package wire
 
 import (
+	"context"
 	"encoding/binary"
 	"net"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // announce is the start of a produce frame of size bytes: n of them.
@@ -67,8 +70,9 @@ func TestLiarsHinderNobody(t *testing.T) {
 	}
 	until(t, func() bool { return s.Stats().BytesIn == sent })
 	until(t, func() bool { return s.Stats().QueuedBytes == 0 })
+	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if each := int64(after.HeapAlloc-before.HeapAlloc) / liars; each > 256<<10 { // clients included, and what the collector has not taken yet
+	if each := int64(after.HeapAlloc-before.HeapAlloc) / liars; each > 128<<10 { // clients and pools included
 		t.Errorf("a frame that only announces takes %d bytes", each)
 	}
 	honest := dial(t, addr)
@@ -203,13 +207,13 @@ func TestStalledSenderEndsWhenOthersWait(t *testing.T) {
 // TestWaitingIsNoStall has a frame wait for longer than the stall window, behind one that sends slowly but well.
 func TestWaitingIsNoStall(t *testing.T) {
 	log := newLines()
-	s, addr := stalling(t, Config{Handler: handlerFunc(echo), QueuedBytes: 10 << 10, Logger: log.logger()}, 50*time.Millisecond)
+	s, addr := stalling(t, Config{Handler: handlerFunc(echo), QueuedBytes: 10 << 10, Logger: log.logger()}, 150*time.Millisecond)
 	f := frame(produceRequest(9, -1, 100<<10), 1)
 	slow, waiting := dial(t, addr), dial(t, addr)
 	slow.send(f[:20<<10])
 	until(t, func() bool { return s.Stats().QueuedBytes > 0 })
 	waiting.send(f)
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for sent := 20 << 10; sent < len(f); sent += 4 << 10 {
 		<-tick.C
@@ -242,6 +246,40 @@ func TestFavoredMustSend(t *testing.T) {
 	waiting.send(frame(produceRequest(9, -1, 50<<10), 1))
 	waiting.recvIDs(1)
 	if s.Stats().Closed["stalled sender"] != 1 {
+		t.Errorf("Closed: %v", s.Stats().Closed)
+	}
+}
+
+// TestFavoredMustTakeAnswers has the connection that all wait for, and one that waits, be blocked by an answer that nobody reads.
+func TestFavoredMustTakeAnswers(t *testing.T) {
+	log, promises := newLines(), make(chan *promise, 2)
+	s, addr := stalling(t, Config{QueuedBytes: 10 << 10, Logger: log.logger(), Handler: handlerFunc(func(ctx context.Context, req *Request) Reply {
+		if req.Size > 1<<10 {
+			return echo(ctx, req)
+		}
+		p := newPromise(ctx, req)
+		promises <- p
+		return Reply{Pending: p, Pipeline: true}
+	})}, 30*time.Millisecond)
+	huge := versioned(kmsg.NewPtrMetadataResponse(), 9)
+	id := string(make([]byte, 32<<20))
+	huge.ClusterID = &id
+	f := frame(produceRequest(9, -1, 50<<10), 1)
+	var senders sync.WaitGroup
+	for n := range 2 {
+		c := dial(t, addr)
+		c.send(frame(produceRequest(9, -1, 10), 0), f[:20<<10])
+		until(t, func() bool { return s.Stats().QueuedBytes > 0 && int(s.budget.waiting.Load()) == n })
+	}
+	waiting := dial(t, addr)
+	senders.Go(func() { waiting.send(f) })
+	until(t, func() bool { return s.budget.waiting.Load() == 2 })
+	for range 2 {
+		(<-promises).complete(Reply{Body: Message(huge)})
+	}
+	waiting.recvIDs(1)
+	senders.Wait()
+	if n := s.Stats().Closed["slow reader"]; n == 0 {
 		t.Errorf("Closed: %v", s.Stats().Closed)
 	}
 }

@@ -155,7 +155,7 @@ func (c *conn) expired(now time.Time) *ending {
 	if c.answers.len() == 0 && !f.waiting && now.Sub(c.lastActive) >= c.srv.cfg.IdleTimeout {
 		return end(reasonIdle, fmt.Sprintf("no traffic for %v (connections.max.idle.ms)", c.srv.cfg.IdleTimeout))
 	}
-	if !c.takesMemory() || !c.mayReceive() || now.Sub(f.window) < c.srv.stall {
+	if !c.mayReceive() || !c.takesMemory() || now.Sub(f.window) < c.srv.stall {
 		return nil
 	}
 	if f.received < c.enough() && c.srv.budget.waiting.Load() > 0 {
