@@ -147,6 +147,8 @@ func (b *Broker) listen() error {
 		Supports:      b.supports,
 		MaxFrame:      b.conf.SocketRequestMaxBytes,
 		QueuedBytes:   max(b.conf.QueuedMaxRequestBytes, 0),
+		SendBuffer:    int(b.conf.SocketSendBuffer),
+		ReceiveBuffer: int(b.conf.SocketReceiveBuffer),
 		IdleTimeout:   idleTimeout(b.conf.ConnectionsMaxIdle),
 		MaxConns:      limit(b.conf.MaxConnections),
 		MaxConnsPerIP: limit(b.conf.MaxConnectionsPerIP),

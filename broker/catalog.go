@@ -121,5 +121,6 @@ func logConfig(t config.Topic, producerExpiryMs int64) log.Config {
 		FlushMs:            t.FlushMs,
 		Preallocate:        t.Preallocate,
 		ProducerExpiryMs:   producerExpiryMs,
+		Compacted:          t.CleanupPolicy.Compact,
 	}
 }

@@ -118,6 +118,10 @@ type Config struct {
 	QueuedBytes int64
 	// IdleTimeout ends a connection without traffic (connections.max.idle.ms), 10 minutes. A pending answer is not idle.
 	IdleTimeout time.Duration
+	// SendBuffer and ReceiveBuffer are the sizes of the sockets' buffers in bytes (socket.send.buffer.bytes, socket.receive.buffer.bytes); 0
+	// leaves them to the operating system.
+	SendBuffer    int
+	ReceiveBuffer int
 	// MaxConns and MaxConnsPerIP limit open connections (max.connections, max.connections.per.ip); 0 is no limit.
 	MaxConns      int
 	MaxConnsPerIP int

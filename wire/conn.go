@@ -67,6 +67,7 @@ type frameState struct {
 func newConn(s *Server, nc net.Conn, name string) *conn {
 	c := &conn{srv: s, nc: nc, first: true, lastActive: time.Now()}
 	c.info = ConnInfo{ID: s.nextID.Add(1), Listener: name, Local: nc.LocalAddr(), Remote: nc.RemoteAddr()}
+	c.setBuffers()
 	c.wakeFn = c.wake
 	c.frame.waiter.wake = c.wakeFn
 	c.ctx, c.cancel = context.WithCancel(s.base)
@@ -75,6 +76,20 @@ func newConn(s *Server, nc net.Conn, name string) *conn {
 	}
 	nc.SetWriteDeadline(c.lastActive.Add(s.cfg.IdleTimeout)) //nolint:errcheck // fails when closed, and then the write does too
 	return c
+}
+
+// setBuffers sizes the socket's buffers as configured. An error means a broken connection, which shows at the first read.
+func (c *conn) setBuffers() {
+	tcp, ok := c.nc.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	if n := c.srv.cfg.SendBuffer; n > 0 {
+		tcp.SetWriteBuffer(n) //nolint:errcheck // see above
+	}
+	if n := c.srv.cfg.ReceiveBuffer; n > 0 {
+		tcp.SetReadBuffer(n) //nolint:errcheck // see above
+	}
 }
 
 // serve runs the connection to its end.

@@ -93,7 +93,8 @@ func kafkaSettings() map[string]string {
 // durable are the keys whose default is not Kafka's.
 func durable(name string) bool {
 	switch name {
-	case "flush.messages", "log.flush.interval.messages", "log.dir", "listeners", "advertised.listeners", "listener.security.protocol.map":
+	case "flush.messages", "log.flush.interval.messages", "log.dir", "listeners", "advertised.listeners", "listener.security.protocol.map",
+		"socket.receive.buffer.bytes":
 		return true
 	}
 	return false

@@ -24,11 +24,14 @@ type Server struct {
 	SocketRequestMaxBytes int32
 	// QueuedMaxRequestBytes is 0 when the broker is to choose.
 	QueuedMaxRequestBytes int64
-	ConnectionsMaxIdle    time.Duration // 0: never
-	MaxConnections        int32         // 0: no limit
-	MaxConnectionsPerIP   int32         // 0: no limit
-	FetchMaxBytes         int32
-	FetchSessionSlots     int32
+	// SocketSendBuffer and SocketReceiveBuffer are in bytes; 0 leaves them to the operating system.
+	SocketSendBuffer    int32
+	SocketReceiveBuffer int32
+	ConnectionsMaxIdle  time.Duration // 0: never
+	MaxConnections      int32         // 0: no limit
+	MaxConnectionsPerIP int32         // 0: no limit
+	FetchMaxBytes       int32
+	FetchSessionSlots   int32
 
 	RetentionCheckInterval            time.Duration
 	FlushOffsetCheckpointInterval     time.Duration
@@ -102,6 +105,8 @@ func (s *Server) fill() {
 	s.DeleteTopics = s.boolean("delete.topic.enable")
 	s.SocketRequestMaxBytes = int32(s.integer("socket.request.max.bytes"))
 	s.QueuedMaxRequestBytes = max(0, s.integer("queued.max.request.bytes"))
+	s.SocketSendBuffer = int32(max(0, s.integer("socket.send.buffer.bytes")))
+	s.SocketReceiveBuffer = int32(max(0, s.integer("socket.receive.buffer.bytes")))
 	s.ConnectionsMaxIdle = max(0, s.duration("connections.max.idle.ms"))
 	s.MaxConnections = s.limit("max.connections")
 	s.MaxConnectionsPerIP = s.limit("max.connections.per.ip")

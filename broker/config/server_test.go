@@ -136,7 +136,6 @@ func TestStockProperties(t *testing.T) {
 	}
 	want := `group.initial.rebalance.delay.ms: has no effect: ` + noGroups + `
 num.io.threads, num.network.threads: is not supported: ` + noThreads + `
-socket.receive.buffer.bytes, socket.send.buffer.bytes: is not supported: ` + noSockets + `
 zookeeper.connect, zookeeper.connection.timeout.ms: is not supported: ` + noZooKeeper
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -13,7 +13,7 @@ const (
 	noShare     = "share groups are not built yet"
 	noStreams   = "streams groups are not built yet"
 	noThreads   = "there are no thread pools or purgatories to size"
-	noSockets   = "the operating system sizes socket buffers and backlogs"
+	noSockets   = "the operating system sizes backlogs"
 	noMetrics   = "metrics are not built yet"
 	oldAddress  = "set listeners and advertised.listeners instead"
 	perTopic    = "set the topic's own key instead"
@@ -192,8 +192,7 @@ background.threads delete.records.purgatory.purge.interval.requests fetch.purgat
 num.network.threads producer.purgatory.purge.interval.requests queued.max.requests
 `
 	keysNoSockets = `
-socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
-socket.send.buffer.bytes
+socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
 `
 	keysNoMetrics = `
 auto.include.jmx.reporter kafka.csv.metrics.dir kafka.csv.metrics.reporter.enabled kafka.metrics.polling.interval.secs
