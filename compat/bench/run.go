@@ -40,6 +40,14 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	fmt.Println(about)
+	if !o.quick {
+		fmt.Fprintln(os.Stderr, "filling the page cache, so that all memory is backed")
+		remove, err := target.BackMemory(o.dir)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = remove() }()
+	}
 	began := time.Now()
 	for _, stage := range []work.Stage{work.Stream, work.Partitions, work.Start} {
 		if err := s.stage(ctx, stage); err != nil {
