@@ -52,10 +52,12 @@ type Broker struct {
 	self         []int32   // this broker's id, as a list of replicas
 	checkers     sync.Pool // of *batch.Checker
 	converters   sync.Pool // of *batch.Converter
+	builders     sync.Pool // of *batch.Builder
 	sessions     *fetchsession.Cache
 	topics       *catalog
 	diskAlarm    diskAlarm
 	producerIDs  producerIDs
+	groups       *coordinator
 	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.
 	layers  []config.Layer
 	dynamic atomic.Pointer[config.Server]
@@ -111,6 +113,8 @@ func New(c Config) (*Broker, error) {
 	}
 	b.checkers.New = func() any { return new(batch.Checker) }
 	b.converters.New = func() any { return new(batch.Converter) }
+	b.builders.New = func() any { return new(batch.Builder) }
+	b.groups = newCoordinator(b)
 	b.apis = b.apiTable()
 	b.byKey = indexAPIs(b.apis)
 	for _, n := range report.Grouped() {
@@ -130,6 +134,7 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	if err := b.openStore(ctx); err != nil {
 		return err
 	}
+	b.groups.open()
 	if err := b.listen(); err != nil {
 		return err
 	}
@@ -231,6 +236,7 @@ func (b *Broker) closeAll(ctx context.Context) error {
 	if b.server != nil {
 		keep("closing connections", b.server.Shutdown(ctx))
 	}
+	b.groups.close()
 	if b.dir != nil {
 		keep("closing "+b.conf.LogDir, b.dir.Close())
 	}

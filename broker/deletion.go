@@ -46,6 +46,9 @@ func (b *Broker) deleteTopics(ctx context.Context, topics []*topic) error {
 	if err := b.finishDeletions(ctx); err != nil {
 		b.logger.Error("deleted topics stay in the metadata until the next change of topics", "error", err)
 	}
+	for _, t := range present {
+		b.groups.topicDeleted(t.name)
+	}
 	return nil
 }
 

@@ -15,5 +15,10 @@
 // producerIDs.mu (held while a block of ids is taken) > Controller.mu (package controller) > catalog.mu (maps of topics; leaf) > topic.mu
 // (configuration overrides; leaf) > Log.mu (package log). None is held over a sync on the hot path, a socket write or a wait.
 //
-// Goroutines: the ticker, and those of wire.Server and of logdir.Dir; all ended and awaited by Shutdown.
+// Locks of the group coordinator, outermost first: coordinator.starting (while __consumer_offsets is made; Broker.admin is taken under it) >
+// groupSlot.mu, one for each group (held over an append, never over its sync) > offsetsPartition.mu (the map of groups), offsetsPartition.flightMu,
+// coordinator.readyMu, timers.mu, Log.mu (leaves). No group's lock is taken under another's.
+//
+// Goroutines: the ticker, the coordinator's two (timers and completed writes; expiry and compaction) and its loader, and those of wire.Server and
+// of logdir.Dir; all ended and awaited by Shutdown.
 package broker

@@ -18,6 +18,9 @@ func (b *Broker) autoCreate(ctx context.Context, name string, allowed bool) erro
 	if !allowed || !b.conf.AutoCreateTopics {
 		return kerr.UnknownTopicOrPartition
 	}
+	if name == offsetsTopic {
+		return b.groups.ensure(ctx)
+	}
 	res, err := b.createTopics(ctx, []controller.NewTopic{{Name: name, Partitions: -1, Replication: -1}}, false)
 	if err != nil {
 		return err

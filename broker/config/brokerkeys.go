@@ -6,7 +6,7 @@ const (
 	keptAll       = "retention and compaction are not built yet: every message is kept"
 	oneCheckpoint = "all checkpoints are written at log.flush.offset.checkpoint.interval.ms"
 	bounded       = "decompression is bounded by the broker"
-	noGroups      = "consumer groups are not built yet"
+	noGroups      = "this part of consumer groups is not built: classic groups are, the newer protocol (KIP-848) is not"
 	noTxns        = "transactions are not built yet"
 	noReplicas    = "clusters are not built yet: this broker stands alone and every topic has one replica"
 	notTiered     = "tiered storage does not exist here: all segments stay in the log directory"
@@ -137,13 +137,15 @@ func messageKeys() []key {
 // internalTopicKeys shape topics that a broker makes for itself. Tools read them from DescribeConfigs.
 func internalTopicKeys() []key {
 	return []key{
-		{name: "offsets.topic.num.partitions", typ: Int, def: "50", rule: atLeast(1), idle: noGroups, doc: "Partitions of __consumer_offsets."},
+		{name: "offsets.topic.num.partitions", typ: Int, def: "50", rule: atLeast(1), doc: "Partitions of __consumer_offsets."},
 		{name: "offsets.topic.replication.factor", typ: Short, def: "3", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "Replicas of __consumer_offsets. More than there are brokers means as many as there are."},
-		{name: "offsets.topic.segment.bytes", typ: Int, def: "104857600", rule: atLeast(1), idle: noGroups, doc: "segment.bytes of __consumer_offsets."},
-		{name: "offsets.retention.minutes", typ: Int, def: "10080", rule: atLeast(1), idle: noGroups,
+		{name: "offsets.topic.segment.bytes", typ: Int, def: "104857600", rule: atLeast(1), doc: "segment.bytes of __consumer_offsets."},
+		{name: "offsets.retention.minutes", typ: Int, def: "10080", rule: atLeast(1),
 			doc: "Minutes that the offsets of a group without members are kept."},
-		{name: "offset.metadata.max.bytes", typ: Int, def: "4096", rule: atLeast(0), idle: noGroups, doc: "Largest metadata in bytes that goes with a committed offset."},
+		{name: "offsets.retention.check.interval.ms", typ: Long, def: "600000", rule: atLeast(1), doc: "Milliseconds between looks for offsets that were kept long enough."},
+		{name: "offsets.commit.timeout.ms", typ: Int, def: "5000", rule: atLeast(1), doc: "Milliseconds that a commit may take to become durable."},
+		{name: "offset.metadata.max.bytes", typ: Int, def: "4096", rule: atLeast(0), doc: "Largest metadata that goes with a committed offset, in characters."},
 		{name: "transaction.state.log.num.partitions", typ: Int, def: "50", rule: atLeast(1), idle: noTxns, doc: "Partitions of __transaction_state."},
 		{name: "transaction.state.log.replication.factor", typ: Short, def: "3", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "Replicas of __transaction_state. More than there are brokers means as many as there are."},
@@ -153,13 +155,20 @@ func internalTopicKeys() []key {
 	}
 }
 
+// groupKeys are for consumer groups.
+func groupKeys() []key {
+	return []key{
+		{name: "group.min.session.timeout.ms", typ: Int, def: "6000", doc: "Least session timeout of a group's member."},
+		{name: "group.max.session.timeout.ms", typ: Int, def: "1800000", doc: "Largest session timeout of a group's member."},
+		{name: "group.initial.rebalance.delay.ms", typ: Int, def: "3000", doc: "Milliseconds that an empty group waits for more members."},
+		{name: "group.max.size", typ: Int, def: "2147483647", rule: atLeast(1), doc: "Most members of a group."},
+	}
+}
+
 // idleKeys are those that tools look for in DescribeConfigs although nothing depends on them yet.
 func idleKeys() []key {
 	return []key{
 		{name: "authorizer.class.name", typ: String, def: "", idle: "access control is not built yet: everyone may do everything", doc: "Class of the authorizer; empty is none."},
-		{name: "group.min.session.timeout.ms", typ: Int, def: "6000", idle: noGroups, doc: "Least session timeout of a group's member."},
-		{name: "group.max.session.timeout.ms", typ: Int, def: "1800000", idle: noGroups, doc: "Largest session timeout of a group's member."},
-		{name: "group.initial.rebalance.delay.ms", typ: Int, def: "3000", idle: noGroups, doc: "Milliseconds that an empty group waits for more members."},
 		{name: "transaction.max.timeout.ms", typ: Int, def: "900000", rule: atLeast(1), idle: noTxns, doc: "Largest transaction timeout."},
 		{name: "transactional.id.expiration.ms", typ: Int, def: "604800000", rule: atLeast(1), idle: noTxns, doc: "Milliseconds that an unused transactional id is remembered."},
 		{name: "log.cleaner.enable", typ: Boolean, def: "true", idle: notCleaned, doc: "Whether compaction runs."},

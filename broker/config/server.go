@@ -44,6 +44,14 @@ type Server struct {
 	OffsetsTopicPartitions     int32
 	OffsetsTopicReplication    int16
 	OffsetsTopicSegmentBytes   int32
+	GroupMinSession            time.Duration
+	GroupMaxSession            time.Duration
+	GroupInitialDelay          time.Duration
+	GroupMaxSize               int32
+	OffsetsRetention           time.Duration
+	OffsetsRetentionCheck      time.Duration
+	OffsetsCommitTimeout       time.Duration
+	OffsetMetadataMax          int32 // characters
 	TransactionTopicPartitions int32
 	TransactionReplication     int16
 	TransactionSegmentBytes    int32
@@ -122,6 +130,14 @@ func (s *Server) fill() {
 	s.OffsetsTopicPartitions = int32(s.integer("offsets.topic.num.partitions"))
 	s.OffsetsTopicReplication = int16(s.integer("offsets.topic.replication.factor"))
 	s.OffsetsTopicSegmentBytes = int32(s.integer("offsets.topic.segment.bytes"))
+	s.GroupMinSession = s.duration("group.min.session.timeout.ms")
+	s.GroupMaxSession = s.duration("group.max.session.timeout.ms")
+	s.GroupInitialDelay = max(0, s.duration("group.initial.rebalance.delay.ms"))
+	s.GroupMaxSize = int32(s.integer("group.max.size"))
+	s.OffsetsRetention = time.Duration(s.integer("offsets.retention.minutes")) * time.Minute
+	s.OffsetsRetentionCheck = s.duration("offsets.retention.check.interval.ms")
+	s.OffsetsCommitTimeout = s.duration("offsets.commit.timeout.ms")
+	s.OffsetMetadataMax = int32(s.integer("offset.metadata.max.bytes"))
 	s.TransactionTopicPartitions = int32(s.integer("transaction.state.log.num.partitions"))
 	s.TransactionReplication = int16(s.integer("transaction.state.log.replication.factor"))
 	s.TransactionSegmentBytes = int32(s.integer("transaction.state.log.segment.bytes"))

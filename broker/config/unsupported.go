@@ -162,8 +162,8 @@ group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms g
 group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy group.consumer.min.assignment.interval.ms
 group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
 group.consumer.session.timeout.ms group.coordinator.append.linger.ms group.coordinator.background.threads
-group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols group.coordinator.threads group.max.size
-offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms offsets.storage
+group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols group.coordinator.threads
+offsets.commit.required.acks offsets.load.buffer.size offsets.storage
 offsets.topic.compression.codec
 `
 	keysNoTxns = `

@@ -6,6 +6,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
+// leastWait is for members that ask for a rebalance timeout of next to nothing: an answer must reach a client before the next is expected of it.
+const leastWait = time.Second
+
 // prepareRebalance begins to wait for all members to join again. Members whose SyncGroup waits are told to.
 func (g *Group) prepareRebalance(s *step) {
 	if g.state == CompletingRebalance {
@@ -72,7 +75,7 @@ func (g *Group) completeJoin(s *step) {
 	}
 	if len(g.members) > 0 && !g.electLeader() {
 		// Only static members, and none of them is here: their sessions will end, or they come.
-		g.join = joinTimer{at: s.Timer + g.rebalanceTimeout()}
+		g.join = joinTimer{at: s.Timer + max(g.rebalanceTimeout(), leastWait)}
 		g.wake(g.join.at)
 		return
 	}
@@ -87,7 +90,7 @@ func (g *Group) completeJoin(s *step) {
 		m.fresh, m.knowsID = false, true
 		g.touch(s, m)
 	}
-	g.syncBy = s.Timer + g.rebalanceTimeout()
+	g.syncBy = s.Timer + max(g.rebalanceTimeout(), leastWait)
 	g.wake(g.syncBy)
 }
 

@@ -199,6 +199,8 @@ func (p *player) playMore(verb, who string, plain []string, a args) {
 		}
 	case "remove-topic":
 		p.show(p.g.RemoveTopic(p.now, who))
+	case "unload":
+		p.show(p.g.Unload(p.now))
 	case "expire":
 		p.show(p.g.Expire(p.now))
 	default:

@@ -137,3 +137,13 @@ func (g *Group) heartbeat(s *step, r *kmsg.HeartbeatRequest) *kerr.Error {
 	}
 	return nil
 }
+
+// Unload answers what is parked, because the group is no longer here.
+func (g *Group) Unload(at Instant) Effects {
+	s := step{Instant: at}
+	for _, m := range g.order {
+		g.answerJoin(&s, m, joinFailed(m.id, kerr.NotCoordinator))
+		m.answerSync(&s, syncFailed(kerr.NotCoordinator))
+	}
+	return s.Effects
+}

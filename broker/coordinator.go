@@ -1,0 +1,234 @@
+package broker
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf16"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"gregor/broker/config"
+	"gregor/broker/controller"
+	"gregor/broker/group"
+)
+
+// The group coordinator: package group with clocks, locks, goroutines and __consumer_offsets around it.
+//
+//   - A group lives in the partition of __consumer_offsets that its id hashes to, in memory as a group.Group behind a lock of its own.
+//   - An event runs on the goroutine of the connection that brings it. What it writes is appended under the group's lock, so that the log has
+//     the order of the events; the sync is waited for by nobody. When the high watermark has passed a write, the coordinator's goroutine tells
+//     the group, which then answers. Writes of all groups and partitions share syncs like any others.
+//   - The same goroutine runs the timers. A second one expires offsets and compacts.
+
+// offsetsTopic is where groups are stored.
+const offsetsTopic = "__consumer_offsets"
+
+// coordinator is the group coordinator of a broker.
+type coordinator struct {
+	broker *Broker
+	conf   group.Config
+	start  time.Time // origin of the timers' clock
+
+	// parts are the partitions of __consumer_offsets, nil while there is no such topic. Their number is fixed while the broker runs.
+	parts atomic.Pointer[[]*offsetsPartition]
+	// starting is held while parts are made, topic and all; Broker.admin is taken under it.
+	starting sync.Mutex
+
+	timers timers
+	// ready are partitions with writes that may be durable.
+	readyMu sync.Mutex
+	ready   []*offsetsPartition
+	wakeups chan struct{} // capacity 1: there is something in ready, or an earlier timer
+
+	full    chan *offsetsPartition // to be compacted
+	stop    chan struct{}
+	closing atomic.Bool
+	running sync.WaitGroup
+}
+
+func newCoordinator(b *Broker) *coordinator {
+	c := &coordinator{
+		broker:  b,
+		start:   time.Now(),
+		wakeups: make(chan struct{}, 1),
+		full:    make(chan *offsetsPartition, 64),
+		stop:    make(chan struct{}),
+	}
+	c.conf = groupConfig(b.conf)
+	return c
+}
+
+func groupConfig(s *config.Server) group.Config {
+	return group.Config{
+		MinSession:   s.GroupMinSession,
+		MaxSession:   s.GroupMaxSession,
+		InitialDelay: s.GroupInitialDelay,
+		MaxSize:      int(s.GroupMaxSize),
+		Retention:    s.OffsetsRetention,
+	}
+}
+
+// open starts the goroutines and, when there is a topic from before, begins to read it.
+func (c *coordinator) open() {
+	c.running.Go(c.run)
+	c.running.Go(c.housekeep)
+	if t := c.broker.topics.name(offsetsTopic); t != nil {
+		c.starting.Lock()
+		c.adopt(t)
+		c.starting.Unlock()
+	}
+}
+
+// close ends the goroutines. Nothing is answered after it.
+func (c *coordinator) close() {
+	c.starting.Lock()
+	first := c.closing.CompareAndSwap(false, true)
+	c.starting.Unlock()
+	if first {
+		close(c.stop)
+	}
+	c.running.Wait()
+}
+
+// instant is now, on both clocks.
+func (c *coordinator) instant() group.Instant {
+	return group.Instant{Timer: time.Since(c.start), Wall: c.broker.now().UnixMilli()}
+}
+
+// ensure makes __consumer_offsets when it is missing.
+func (c *coordinator) ensure(ctx context.Context) error {
+	if c.parts.Load() != nil {
+		return nil
+	}
+	c.starting.Lock()
+	defer c.starting.Unlock()
+	if c.parts.Load() != nil {
+		return nil
+	}
+	t := c.broker.topics.name(offsetsTopic)
+	if t == nil {
+		if err := c.createTopic(ctx); err != nil {
+			return err
+		}
+		if t = c.broker.topics.name(offsetsTopic); t == nil {
+			return kerr.CoordinatorNotAvailable // deleted again meanwhile
+		}
+	}
+	c.adopt(t)
+	if c.broker.topics.name(offsetsTopic) != t {
+		c.forget()
+		return kerr.CoordinatorNotAvailable
+	}
+	return nil
+}
+
+// createTopic makes __consumer_offsets as Kafka does.
+func (c *coordinator) createTopic(ctx context.Context) error {
+	segment := c.broker.conf.OffsetsTopicSegmentBytes
+	policy, codec, size := "compact", "producer", formatInt(int64(segment))
+	res, err := c.broker.createTopics(ctx, []controller.NewTopic{{
+		Name:        offsetsTopic,
+		Partitions:  c.broker.conf.OffsetsTopicPartitions,
+		Replication: c.broker.conf.OffsetsTopicReplication,
+		Config:      map[string]*string{"cleanup.policy": &policy, "compression.type": &codec, "segment.bytes": &size},
+	}}, false)
+	if err == nil && kafkaError(res[0].Err) != kerr.TopicAlreadyExists {
+		err = res[0].Err
+	}
+	return err
+}
+
+// adopt makes the partitions of the topic the coordinator's, and begins to load what is in them. starting must be held.
+func (c *coordinator) adopt(t *topic) {
+	all := *t.partitions.Load()
+	parts := make([]*offsetsPartition, len(all))
+	var full []*offsetsPartition
+	for i, part := range all {
+		p := &offsetsPartition{c: c, part: part, groups: make(map[string]*groupSlot)}
+		parts[i] = p
+		switch {
+		case part.log == nil:
+			p.state.Store(stateFailed)
+		case part.log.EndOffset() == part.log.StartOffset():
+			p.state.Store(stateReady)
+		default:
+			full = append(full, p)
+		}
+	}
+	c.parts.Store(&parts)
+	if len(full) > 0 && !c.closing.Load() {
+		c.running.Go(func() { c.loadAll(full) })
+	}
+}
+
+// forget lets go of all groups: __consumer_offsets was deleted. Parked requests are told to look for the coordinator again.
+func (c *coordinator) forget() {
+	parts := c.parts.Swap(nil)
+	if parts == nil {
+		return
+	}
+	for _, p := range *parts {
+		p.state.Store(stateFailed)
+		for _, s := range p.slots() {
+			s.mu.Lock()
+			if !s.dropped {
+				s.deliver(s.g.Unload(c.instant()))
+				s.drop()
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// find returns the partition that a group lives in: NOT_COORDINATOR when that is nowhere, COORDINATOR_LOAD_IN_PROGRESS while it is read.
+func (c *coordinator) find(id string) (*offsetsPartition, *kerr.Error) {
+	parts := c.parts.Load()
+	if parts == nil {
+		return nil, kerr.NotCoordinator
+	}
+	p := (*parts)[partitionForKey(id, len(*parts))]
+	return p, p.usable()
+}
+
+// partitionForKey is Kafka's: the absolute value of Java's String.hashCode, modulo the partitions.
+func partitionForKey(key string, partitions int) int {
+	h := int32(0)
+	for _, r := range key {
+		if r > 0xffff { // two characters in Java
+			high, low := utf16.EncodeRune(r)
+			h, r = 31*h+high, low
+		}
+		h = 31*h + r
+	}
+	if h == math.MinInt32 {
+		h = 0
+	}
+	return int(max(h, -h)) % partitions
+}
+
+// topicDeleted removes the offsets of a topic that is no more.
+func (c *coordinator) topicDeleted(name string) {
+	if name == offsetsTopic {
+		c.forget()
+		return
+	}
+	for _, s := range c.slots() {
+		s.event(func(g *group.Group, at group.Instant) group.Effects { return g.RemoveTopic(at, name) })
+	}
+}
+
+// slots are those of all groups that are loaded.
+func (c *coordinator) slots() []*groupSlot {
+	parts := c.parts.Load()
+	if parts == nil {
+		return nil
+	}
+	var all []*groupSlot
+	for _, p := range *parts {
+		all = append(all, p.slots()...)
+	}
+	return all
+}
