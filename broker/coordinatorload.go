@@ -192,19 +192,22 @@ func (l *loader) apply(key group.Key, value []byte) {
 func (l *loader) finish() {
 	p := l.p
 	p.grown.Store(l.bytes)
-	p.mu.Lock()
 	for id, g := range l.groups {
-		p.groups[id] = &groupSlot{id: id, p: p, g: g}
-	}
-	p.mu.Unlock()
-	for _, s := range p.slots() {
+		// A group is whole before others can find it: a topic may be deleted at any time.
+		effects := g.Loaded(p.c.instant())
+		if !g.Exists() {
+			continue
+		}
+		s := &groupSlot{id: id, p: p, g: g}
+		p.mu.Lock()
+		p.groups[id] = s
+		p.mu.Unlock()
 		s.event(func(g *group.Group, at group.Instant) group.Effects {
-			e := g.Loaded(at)
+			s.carryOut(effects)
 			for _, topic := range l.missingTopics(g) {
-				more := g.RemoveTopic(at, topic)
-				e.Writes = append(e.Writes, more.Writes...)
+				s.carryOut(g.RemoveTopic(at, topic))
 			}
-			return e
+			return group.Effects{}
 		})
 	}
 	p.state.CompareAndSwap(stateLoading, stateReady)

@@ -70,6 +70,21 @@ func syncRequest(j *kmsg.JoinGroupResponse, id, assignment string) *kmsg.SyncGro
 	return r
 }
 
+// leaveRequest names members by id, or static ones as @instance.
+func leaveRequest(id string, members ...string) *kmsg.LeaveGroupRequest {
+	l := kmsg.NewPtrLeaveGroupRequest()
+	l.Group, l.MemberID = id, members[0]
+	for _, m := range members {
+		one := kmsg.NewLeaveGroupRequestMember()
+		one.MemberID = m
+		if instance, ok := strings.CutPrefix(m, "@"); ok {
+			one.MemberID, one.InstanceID = "", &instance
+		}
+		l.Members = append(l.Members, one)
+	}
+	return l
+}
+
 // member makes c the only member of a stable group.
 func (c *client) member(id string) *kmsg.JoinGroupResponse {
 	c.t.Helper()

@@ -29,6 +29,16 @@ func FuzzHandlers(f *testing.F) {
 	add(2, kmsg.NewPtrDescribeClusterRequest())
 	add(0, kmsg.NewPtrDescribeTopicPartitionsRequest())
 	add(13, kmsg.NewPtrMetadataRequest())
+	add(4, &kmsg.FindCoordinatorRequest{CoordinatorKeys: []string{"g"}})
+	add(9, joinRequest("g", ""))
+	add(3, joinRequest("g", ""))
+	add(5, syncRequest(&kmsg.JoinGroupResponse{MemberID: "m", Generation: 1}, "g", "a"))
+	add(5, leaveRequest("g", "m", "@i"))
+	add(8, commitRequest("g", "a", 0, 1))
+	add(10, fetchOffsetsRequest("g", "a", 0))
+	add(6, &kmsg.DescribeGroupsRequest{Groups: []string{"g"}})
+	add(5, &kmsg.ListGroupsRequest{StatesFilter: []string{"Empty"}})
+	add(3, &kmsg.DeleteGroupsRequest{Groups: []string{"g", "h"}})
 
 	b := fuzzBroker(f)
 	conn := &wire.ConnInfo{Listener: "PLAINTEXT", Local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092}}
