@@ -1,5 +1,7 @@
 package group
 
+import "bytes"
+
 // check looks at what must hold between any two events.
 func (w *world) check() {
 	g := w.g
@@ -98,6 +100,13 @@ func (w *world) checkOffsets() {
 		for p, o := range offsets {
 			want[p] = o
 		}
+	}
+	meta := w.meta
+	for _, write := range w.open {
+		meta = newestGroup(meta, write)
+	}
+	if !w.g.deleting && !bytes.Equal(meta, w.g.meta) {
+		w.fail("the group's record is %x, the newest in the log %x", w.g.meta, meta)
 	}
 	for r := range w.g.Snapshot {
 		k, err := ParseKey(r.Key)

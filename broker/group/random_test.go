@@ -64,6 +64,7 @@ type world struct {
 	open    []Write
 	log     []Record
 	durable map[Partition]int64
+	meta    []byte                // the newest durable group record
 	flying  []map[Partition]int64 // what each open write sets; -1 removes
 
 	// Of the present life of the group, by generation.
@@ -309,7 +310,9 @@ func (w *world) commit(c *simClient) {
 // simple does what clients without membership and admins do.
 func (w *world) simple() {
 	p := Partition{"t", int32(w.r.IntN(3))}
-	switch w.r.IntN(6) {
+	switch w.r.IntN(7) {
+	case 6:
+		w.removeAny()
 	case 0, 1:
 		o := PartitionOffset{p, Offset{Offset: int64(w.next), LeaderEpoch: -1, Committed: w.now.Wall, Expires: -1}}
 		e := w.g.Commit(w.now, w.waiter(nil, func(Reply) {}), &Commit{Generation: -1, Offsets: []PartitionOffset{o}})
@@ -323,6 +326,20 @@ func (w *world) simple() {
 	case 4:
 		w.applyOffsets(w.g.RemoveTopic(w.now, "t"), map[Partition]int64{{"t", 0}: -1, {"t", 1}: -1, {"t", 2}: -1})
 	}
+}
+
+// removeAny is an admin that removes a member, whatever it is doing.
+func (w *world) removeAny() {
+	if len(w.g.order) == 0 {
+		return
+	}
+	r := kmsg.NewPtrLeaveGroupRequest()
+	r.Version = 5
+	m := kmsg.NewLeaveGroupRequestMember()
+	m.MemberID = w.g.order[w.r.IntN(len(w.g.order))].id
+	r.Members = append(r.Members, m)
+	w.note("%s is removed", m.MemberID)
+	w.apply(w.g.Leave(w.now, w.waiter(nil, func(Reply) {}), r))
 }
 
 // expire lets a commit's own retention end, now and then.
@@ -385,6 +402,7 @@ func (w *world) settle() {
 
 func (w *world) persist(write Write, offsets map[Partition]int64) {
 	w.log = append(w.log, write.Records...)
+	w.meta = newestGroup(w.meta, write)
 	for p, n := range offsets {
 		if n < 0 {
 			delete(w.durable, p)
@@ -392,6 +410,16 @@ func (w *world) persist(write Write, offsets map[Partition]int64) {
 			w.durable[p] = n
 		}
 	}
+}
+
+// newestGroup is the group's record after a write, nil after a tombstone.
+func newestGroup(before []byte, write Write) []byte {
+	for _, r := range write.Records {
+		if k, err := ParseKey(r.Key); err == nil && k.Kind == GroupKind {
+			before = r.Value
+		}
+	}
+	return before
 }
 
 // restart keeps what is durable; of the open writes a part may be.
