@@ -2,6 +2,8 @@ package broker
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -130,6 +132,34 @@ func TestFastLoad(t *testing.T) {
 	t.Logf("start and load took %v", took)
 	if took > 5*time.Second { // far above what it takes, for slow machines and the race detector
 		t.Errorf("start and load took %v", took)
+	}
+}
+
+// TestDamagedPartition: groups of a partition that cannot be read wait, a list is not short, the others go on.
+func TestDamagedPartition(t *testing.T) {
+	dir := t.TempDir()
+	b, c := groupBroker(t, dir)
+	c.createTopic("t")
+	// "a", "b" and so on are in partitions of their own.
+	c.commitOne("a", "t", 1)
+	c.commitOne("b", "t", 2)
+	b.stopClean()
+	file := filepath.Join(dir, fmt.Sprintf("%s-%d", offsetsTopic, partitionForKey("a", 4)), "00000000000000000000.log")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)-3] ^= 1
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, c = groupBroker(t, dir)
+	waitFor(t, func() bool { return c.fetchOne("b", "t").Offset == 2 })
+	if got := ask[*kmsg.OffsetFetchResponse](c, 7, fetchOffsetsRequest("a", "t", 0)).ErrorCode; got != kerr.NotCoordinator.Code {
+		t.Errorf("fetch: error %d", got)
+	}
+	if got := ask[*kmsg.ListGroupsResponse](c, 4, kmsg.NewPtrListGroupsRequest()); got.ErrorCode != kerr.CoordinatorNotAvailable.Code || len(got.Groups) > 0 {
+		t.Errorf("list: %+v", got)
 	}
 }
 

@@ -24,8 +24,8 @@ const findsMany = 4
 func (b *Broker) handleFindCoordinator(ctx context.Context, req *wire.Request, r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	resp := kmsg.NewPtrFindCoordinatorResponse()
 	err := b.prepareCoordinator(ctx, r.CoordinatorType)
-	if err != nil {
-		b.logger.Warn("no coordinator", "type", r.CoordinatorType, "error", err)
+	if err != nil && r.CoordinatorType == coordinatorOfGroup {
+		b.logger.Warn("no group coordinator", "error", err)
 	}
 	node, host, port := b.nodeID, "", int32(-1)
 	if host, port = b.address(req.Conn); err != nil {

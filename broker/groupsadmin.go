@@ -69,9 +69,11 @@ func (b *Broker) handleListGroups(_ context.Context, _ *wire.Request, r *kmsg.Li
 		return resp
 	}
 	for _, p := range *parts {
-		if p.usable() == kerr.CoordinatorLoadInProgress {
+		if err := p.usable(); err != nil {
 			// A list without the groups of that partition would look whole.
-			resp.ErrorCode = kerr.CoordinatorLoadInProgress.Code
+			if resp.ErrorCode = err.Code; err == kerr.NotCoordinator {
+				resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
+			}
 			resp.Groups = []kmsg.ListGroupsResponseGroup{}
 			return resp
 		}

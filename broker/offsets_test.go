@@ -43,7 +43,8 @@ func fetchOffsetsRequest(id, topic string, partitions ...int32) *kmsg.OffsetFetc
 // fetchOne reads the committed offset of partition 0.
 func (c *client) fetchOne(id, topic string) kmsg.OffsetFetchResponseTopicPartition {
 	c.t.Helper()
-	return ask[*kmsg.OffsetFetchResponse](c, 7, fetchOffsetsRequest(id, topic, 0)).Topics[0].Partitions[0]
+	// Version 1 has the coordinator's errors where the offset would be.
+	return ask[*kmsg.OffsetFetchResponse](c, 1, fetchOffsetsRequest(id, topic, 0)).Topics[0].Partitions[0]
 }
 
 // flat brings answers of all versions into one form: "name/partition=offset epoch metadata error".
