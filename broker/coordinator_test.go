@@ -153,7 +153,7 @@ func TestDamagedPartition(t *testing.T) {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, c = groupBroker(t, dir)
+	_, c = groupBroker(t, dir)
 	waitFor(t, func() bool { return c.fetchOne("b", "t").Offset == 2 })
 	if got := ask[*kmsg.OffsetFetchResponse](c, 7, fetchOffsetsRequest("a", "t", 0)).ErrorCode; got != kerr.NotCoordinator.Code {
 		t.Errorf("fetch: error %d", got)

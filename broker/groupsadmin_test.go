@@ -98,7 +98,7 @@ func TestDeleteGroups(t *testing.T) {
 		}
 	}
 	b.stopClean()
-	b, c = groupBroker(t, dir)
+	b, _ = groupBroker(t, dir)
 	waitFor(t, func() bool { return b.describeGroup("live", 0).State == "Stable" })
 	if got := b.describeGroup("simple", 0).State; got != "Dead" {
 		t.Errorf("after a restart the deleted group is %s", got)
