@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Describe is the group as DescribeGroups shows it. Protocols and assignments are shown when the group is stable only.
+// Describe is the group as DescribeGroups shows it. Protocols are shown when the group is stable only.
 func (g *Group) Describe() kmsg.DescribeGroupsResponseGroup {
 	out := kmsg.NewDescribeGroupsResponseGroup()
 	out.Group, out.State, out.ProtocolType = g.id, g.state.String(), g.protocolType
@@ -18,9 +18,9 @@ func (g *Group) Describe() kmsg.DescribeGroupsResponseGroup {
 	for i, m := range g.order {
 		d := &out.Members[i]
 		d.MemberID, d.InstanceID, d.ClientID, d.ClientHost = m.id, m.instanceID(), m.clientID, m.host
-		d.ProtocolMetadata, d.MemberAssignment = []byte{}, []byte{}
+		d.ProtocolMetadata, d.MemberAssignment = []byte{}, m.assignment
 		if g.state == Stable {
-			d.ProtocolMetadata, d.MemberAssignment = m.metadata(g.protocol), m.assignment
+			d.ProtocolMetadata = m.metadata(g.protocol)
 		}
 	}
 	return out

@@ -1,0 +1,348 @@
+package broker
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+var (
+	recordFrom = flag.String("record", "", "address of an Apache Kafka whose answers TestRecordGroups is to write down")
+	recordTo   = flag.String("record-to", "", "file of testdata/groups for them")
+)
+
+// TestGroupsAsKafka plays requests at every version and compares the answers, field by field, with those that Apache Kafka gave to the same ones
+// (testdata/groups, written by TestRecordGroups against brokers with group.initial.rebalance.delay.ms=0). Member ids and addresses are renamed.
+func TestGroupsAsKafka(t *testing.T) {
+	files, err := filepath.Glob("testdata/groups/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recorded answers: %v", err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := startBroker(t, t.TempDir(), quickGroups()...)
+			got := map[string]string{}
+			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+			var ranges map[int16][2]int16
+			if err := json.Unmarshal([]byte(lines[0]), &ranges); err != nil {
+				t.Fatal(err)
+			}
+			lines = lines[1:]
+			for _, s := range playGroups(t, b.Addr(), ranges) {
+				got[s.name] = s.answer
+			}
+			if len(lines) < 400 {
+				t.Fatalf("only %d lines", len(lines))
+			}
+			for i := 0; i+1 < len(lines); i += 2 {
+				if want, is := strings.TrimSpace(lines[i+1]), got[lines[i]]; is != want && !deviates(name, lines[i]) {
+					t.Errorf("%s\n got   %s\n Kafka %s", lines[i], is, want)
+				}
+			}
+		})
+	}
+}
+
+// deviates reports if an answer is known to differ from that version of Kafka, because versions of Kafka differ from each other. We do as the
+// newest does.
+func deviates(file, step string) bool {
+	newest := strings.Contains(file, "4.4")
+	old := strings.Contains(file, "2.8")
+	switch {
+	case newest:
+		return false
+	case strings.HasPrefix(step, "OffsetCommit v9: unknown group"): // ILLEGAL_GENERATION before 4
+		return true
+	case strings.HasPrefix(step, "DescribeGroups") && strings.HasSuffix(step, ", rebalance"): // assignments are shown in it since 4
+		return true
+	case strings.HasSuffix(step, ", empty") && !strings.Contains(step, "static"): // a group went with the last offset that was deleted, before 4
+		return strings.HasPrefix(step, "DescribeGroups") || strings.HasPrefix(step, "ListGroups") || strings.HasPrefix(step, "DeleteGroups")
+	case old && strings.HasSuffix(step, ", other id"): // an instance id that does not exist was taken for none
+		return true
+	case old && strings.Contains(step, "play-static-") && !strings.HasSuffix(step, " id"): // so that one left the group by it
+		return true
+	case old && strings.HasSuffix(step, ", by state"): // states were compared with their case
+		return true
+	}
+	return false
+}
+
+// TestRecordGroups writes the answers of another broker down.
+func TestRecordGroups(t *testing.T) {
+	if *recordFrom == "" {
+		t.Skip("needs -record ADDRESS of an Apache Kafka, and -record-to NAME.txt")
+	}
+	ranges := rangesOf(t, *recordFrom)
+	head, err := json.Marshal(ranges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	out.Write(append(head, '\n'))
+	for _, s := range playGroups(t, *recordFrom, ranges) {
+		fmt.Fprintf(&out, "%s\n  %s\n", s.name, s.answer)
+	}
+	if err := os.WriteFile(filepath.Join("testdata/groups", *recordTo), []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// played is one request with its answer.
+type played struct{ name, answer string }
+
+// groupPlay is one run of all requests against one broker.
+type groupPlay struct {
+	t       *testing.T
+	addr    string
+	c       *client
+	ranges  map[int16][2]int16
+	ids     []string // member ids, renamed to m0, m1, …
+	topicID [16]byte
+	group   string         // the present one
+	count   map[string]int // of answers with a name
+	unique  *regexp.Regexp // a member id
+	out     []played
+}
+
+// rangesOf asks a broker for its versions.
+func rangesOf(t *testing.T, addr string) map[int16][2]int16 {
+	p := &groupPlay{t: t, addr: addr}
+	ranges := map[int16][2]int16{}
+	for _, k := range ask[*kmsg.ApiVersionsResponse](p.dial(), 0, kmsg.NewPtrApiVersionsRequest()).ApiKeys {
+		ranges[k.ApiKey] = [2]int16{k.MinVersion, k.MaxVersion}
+	}
+	return ranges
+}
+
+// playGroups sends all requests that a broker with these versions knows.
+func playGroups(t *testing.T, addr string, ranges map[int16][2]int16) []played {
+	p := &groupPlay{t: t, addr: addr, ranges: ranges, count: map[string]int{}, unique: regexp.MustCompile(`^\w+-[0-9a-f-]{36}$`)}
+	p.c = p.dial()
+	p.prepare()
+	p.coordinators()
+	p.unknown()
+	for v := int16(0); v <= 9; v++ {
+		p.life(v)
+	}
+	for v := int16(5); v <= 9; v++ {
+		p.static(v)
+	}
+	p.offsetsOnly()
+	return p.out
+}
+
+func (p *groupPlay) dial() *client {
+	conn, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(2 * time.Minute))
+	return &client{t: p.t, conn: conn, id: "play"}
+}
+
+// prepare makes the topic and waits until the coordinator is ready.
+func (p *groupPlay) prepare() {
+	r := kmsg.NewPtrCreateTopicsRequest()
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "play", 2, 1
+	r.Topics, r.TimeoutMillis = append(r.Topics, topic), 10_000
+	waitFor(p.t, func() bool {
+		code := ask[*kmsg.CreateTopicsResponse](p.c, 5, r).Topics[0].ErrorCode
+		return code == 0 || code == kerr.TopicAlreadyExists.Code
+	})
+	waitFor(p.t, func() bool {
+		f := kmsg.NewPtrFindCoordinatorRequest()
+		f.CoordinatorKey = "g"
+		return ask[*kmsg.FindCoordinatorResponse](p.c, 2, f).ErrorCode == 0
+	})
+	waitFor(p.t, func() bool {
+		l := kmsg.NewPtrOffsetFetchRequest()
+		l.Group = "ready"
+		return ask[*kmsg.OffsetFetchResponse](p.c, 5, l).ErrorCode == 0
+	})
+	name := "play"
+	m := kmsg.NewPtrMetadataRequest()
+	m.Topics = []kmsg.MetadataRequestTopic{{Topic: &name}}
+	if p.ranges[3][1] >= 10 {
+		waitFor(p.t, func() bool {
+			got := ask[*kmsg.MetadataResponse](p.c, 10, m).Topics[0]
+			p.topicID = got.TopicID
+			return got.ErrorCode == 0 && len(got.Partitions) == 2
+		})
+	}
+}
+
+// step sends one request, if the broker has the version, and notes the answer.
+func (p *groupPlay) step(name string, version int16, r kmsg.Request) kmsg.Response {
+	p.t.Helper()
+	span, ok := p.ranges[r.Key()]
+	if !ok || version < span[0] || version > span[1] {
+		return nil
+	}
+	if version == 0 && (r.Key() == 8 || r.Key() == 9) {
+		return nil // Kafka has these offsets in ZooKeeper, or does not know them
+	}
+	r.SetVersion(version)
+	p.c.send(r)
+	resp := p.c.receive(r, p.c.next)
+	p.note(name, resp)
+	return resp
+}
+
+// upTo sends a request at the version, or the nearest that the broker knows.
+func (p *groupPlay) upTo(name string, version int16, r kmsg.Request) kmsg.Response {
+	p.t.Helper()
+	span := p.ranges[r.Key()]
+	return p.step(name, min(max(version, span[0]), span[1]), r)
+}
+
+func (p *groupPlay) note(name string, resp kmsg.Response) {
+	p.t.Helper()
+	if j, ok := resp.(*kmsg.JoinGroupResponse); ok && j.MemberID != "" && !strings.HasPrefix(j.MemberID, "bogus") {
+		p.remember(j.MemberID)
+	}
+	raw, err := json.Marshal(resp)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		p.t.Fatal(err)
+	}
+	raw, err = json.Marshal(p.renamed(tree))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	name = fmt.Sprintf("%s v%d: %s", kmsg.NameForKey(resp.Key()), resp.GetVersion(), name)
+	if p.count[name]++; p.count[name] > 1 {
+		name += fmt.Sprint(" #", p.count[name])
+	}
+	p.out = append(p.out, played{name, string(raw)})
+}
+
+func (p *groupPlay) remember(id string) {
+	for _, known := range p.ids {
+		if known == id {
+			return
+		}
+	}
+	p.ids = append(p.ids, id)
+}
+
+// renamed takes out what differs between any two brokers.
+func (p *groupPlay) renamed(v any) any {
+	switch x := v.(type) {
+	case []any:
+		kept := x[:0]
+		for _, e := range x {
+			// Lists have other groups too.
+			if m, ok := e.(map[string]any); !ok || m["Group"] == nil || m["Group"] == p.group || p.group == "" {
+				kept = append(kept, p.renamed(e))
+			}
+		}
+		return kept
+	case string:
+		for i, id := range p.ids {
+			x = strings.ReplaceAll(x, id, fmt.Sprint("m", i))
+		}
+		return p.unique.ReplaceAllString(x, "unknown") // a member that was not answered yet
+	case map[string]any:
+		for key, e := range x {
+			switch key {
+			case "ThrottleMillis", "UnknownTags", "Version":
+				delete(x, key)
+			case "TopicID":
+				x[key] = fmt.Sprint(e) == fmt.Sprint(p.topicID)
+			case "Host", "Port", "NodeID":
+				if text := fmt.Sprint(e); text != "" && text != "-1" {
+					x[key] = "ours"
+				}
+			case "ErrorMessage":
+				delete(x, key) // the words are our own
+			case "AuthorizedOperations":
+				if e != nil && e.(float64) > 0 {
+					x[key] = int(e.(float64)) & 328 // those that every version of Kafka has
+				}
+			default:
+				x[key] = p.renamed(e)
+			}
+			if list, ok := x[key].([]any); ok && (key == "Members" || key == "Groups" || key == "Topics" || key == "Partitions") {
+				sort.Slice(list, func(i, j int) bool { return fmt.Sprint(list[i]) < fmt.Sprint(list[j]) }) // Kafka has them in no order
+			}
+		}
+	}
+	return v
+}
+
+func (p *groupPlay) coordinators() {
+	for v := int16(0); v <= 6; v++ {
+		for kind := int8(0); kind <= 3 && (v > 0 || kind == 0); kind++ {
+			if kind == 1 {
+				continue // there is no transaction coordinator yet
+			}
+			r := kmsg.NewPtrFindCoordinatorRequest()
+			r.CoordinatorKey, r.CoordinatorKeys, r.CoordinatorType = "g", []string{"g", "h"}, kind
+			if kind == 0 || v < 6 && kind == 2 {
+				p.step(fmt.Sprintf("of type %d", kind), v, r)
+			}
+		}
+	}
+}
+
+// unknown asks for what is not there.
+func (p *groupPlay) unknown() {
+	for v := int16(0); v <= 10; v++ {
+		for _, id := range []string{"play-none", ""} {
+			what := fmt.Sprintf("unknown group %q", id)
+			j := joinRequest(id, "bogus")
+			p.step(what, v, j)
+			early := joinRequest(id, "")
+			early.SessionTimeoutMillis = 1
+			if id != "" {
+				p.step("session timeout", v, early)
+			}
+			p.step(what, v, syncRequest(&kmsg.JoinGroupResponse{MemberID: "bogus", Generation: 1}, id, ""))
+			h := kmsg.NewPtrHeartbeatRequest()
+			h.Group, h.MemberID = id, "bogus"
+			p.step(what, v, h)
+			p.step(what, v, leaveRequest(id, "bogus"))
+			c := commitRequest(id, "play", 0, 1)
+			c.Topics[0].TopicID, c.Generation, c.MemberID = p.topicID, 1, "bogus"
+			if v >= 1 {
+				p.step(what, v, c)
+			}
+			p.step(what, v, p.offsetFetch(id))
+			d := kmsg.NewPtrDescribeGroupsRequest()
+			d.Groups = []string{"play-none"}
+			p.step(what, v, d)
+			x := kmsg.NewPtrDeleteGroupsRequest()
+			x.Groups = []string{"play-none"}
+			p.step(what, v, x)
+			o := kmsg.NewPtrOffsetDeleteRequest()
+			o.Group, o.Topics = "play-none", []kmsg.OffsetDeleteRequestTopic{{Topic: "play", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{}}}}
+			p.step(what, v, o)
+		}
+	}
+}
+
+func (p *groupPlay) offsetFetch(id string) *kmsg.OffsetFetchRequest {
+	r := fetchOffsetsRequest(id, "play", 0, 1, 7)
+	r.Groups[0].Topics[0].TopicID = p.topicID
+	return r
+}
