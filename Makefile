@@ -11,7 +11,7 @@ run: build
 build:
 	go build -o bin/gregor ./cmd/gregor
 
-test: check unit compat
+test: check unit bench-test compat
 
 # What needs no run: format, vet, another system's build, static analysis.
 check:
