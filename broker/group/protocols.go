@@ -25,32 +25,23 @@ func (g *Group) compatible(protocolType string, protocols []kmsg.JoinGroupReques
 	return false
 }
 
-// common is the set of protocols that all members speak.
+// common is the set of protocols that all members speak. A member may name one twice, and name very many.
 func (g *Group) common() map[string]bool {
-	count := make(map[string]int)
-	for _, m := range g.order {
-		for i, p := range m.protocols {
-			if !repeatedBefore(m.protocols, i) {
-				count[p.name]++
+	spoken := make(map[string]int) // by how many members in a row, from the first on
+	for i, m := range g.order {
+		for _, p := range m.protocols {
+			if spoken[p.name] == i {
+				spoken[p.name] = i + 1
 			}
 		}
 	}
 	common := make(map[string]bool)
-	for name, n := range count {
+	for name, n := range spoken {
 		if n == len(g.order) {
 			common[name] = true
 		}
 	}
 	return common
-}
-
-func repeatedBefore(protocols []protocol, i int) bool {
-	for _, p := range protocols[:i] {
-		if p.name == protocols[i].name {
-			return true
-		}
-	}
-	return false
 }
 
 // vote chooses the protocol: each member votes for the first in its list that all speak. Of several with most votes it is the one that was

@@ -188,6 +188,30 @@ func FuzzSubscription(f *testing.F) {
 	})
 }
 
+// TestManyProtocols: a client that names very many protocols, some twice, costs no more than reading them.
+func TestManyProtocols(t *testing.T) {
+	conf := Config{MinSession: time.Second, MaxSession: time.Hour, MaxSize: 9}
+	g := New("g", &conf)
+	r := kmsg.NewPtrJoinGroupRequest()
+	r.ProtocolType, r.SessionTimeoutMillis = "consumer", 10_000
+	for i := range 200_000 {
+		r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: fmt.Sprint(i % 150_000)})
+	}
+	begin := time.Now()
+	g.Join(Instant{}, "one", Caller{Unique: "1"}, r)
+	r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "none"}, {Name: "7"}, {Name: "7"}, {Name: "3"}}
+	g.Join(Instant{}, "two", Caller{Unique: "2"}, r)
+	for now := g.Next(); g.State() == PreparingRebalance; now = g.Next() {
+		g.Tick(Instant{Timer: now})
+	}
+	if g.protocol != "3" || len(g.members) != 2 { // the first of the first that both speak
+		t.Errorf("protocol is %q with %d members", g.protocol, len(g.members))
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // TestStorm: 200 members come at once, and again when one is lost; the answers are one for each, the work is done in time.
 func TestStorm(t *testing.T) {
 	const members = 200
