@@ -166,23 +166,40 @@ func (p *pendingProduce) Deadline() time.Time { return p.deadline }
 // Poll implements wire.Pending.
 func (p *pendingProduce) Poll(now time.Time) (wire.Reply, bool) {
 	for len(p.waits) > 0 {
-		w := p.waits[0]
+		w := &p.waits[0]
 		if w.log.HighWatermark() <= w.last {
-			if err := w.log.Err(); err != nil {
-				produceFailure(w.res, err)
-			} else if !now.Before(p.deadline) {
-				produceFailure(w.res, fmt.Errorf("not durable in time, although written at offset %d: %w", w.res.BaseOffset, kerr.RequestTimedOut))
-			} else if !w.log.Watch(p, w.last+1, log.ToHighWatermark) {
-				p.watching = true
+			err := p.waitFor(w, now)
+			if err == nil {
 				return wire.Reply{}, false
-			} else {
-				continue // it moved, or the log ended, between the look and the watch
+			}
+			// The last look: the watermark may have passed meanwhile, and then nothing is wrong.
+			if w.log.HighWatermark() <= w.last {
+				produceFailure(w.res, err)
 			}
 		}
 		p.unwatch()
 		p.waits = p.waits[1:]
 	}
 	return wire.Reply{Body: wire.Message(p.resp)}, true
+}
+
+// waitFor watches the log of w. An error says why it is not watched: the log failed or is closed, the time is over, or the high watermark
+// has passed w just now.
+func (p *pendingProduce) waitFor(w *produceWait, now time.Time) error {
+	if err := w.log.Err(); err != nil {
+		return err
+	}
+	if !now.Before(p.deadline) {
+		return fmt.Errorf("not durable in time, although written at offset %d: %w", w.res.BaseOffset, kerr.RequestTimedOut)
+	}
+	if !w.log.Watch(p, w.last+1, log.ToHighWatermark) {
+		p.watching = true
+		return nil
+	}
+	if err := w.log.Err(); err != nil {
+		return err
+	}
+	return log.ErrClosed
 }
 
 // Cancel implements wire.Pending.
