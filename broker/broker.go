@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -38,6 +39,9 @@ type Config struct {
 	// Now is the wall clock, nil for time.Now. Timers do not use it.
 	Now func() time.Time
 }
+
+// ErrStarted is a second Start, or one after Shutdown: a Broker lives once; New makes another.
+var ErrStarted = errors.New("broker was started or shut down before; make a new one")
 
 // Broker is one Kafka broker.
 type Broker struct {
@@ -78,8 +82,9 @@ type Broker struct {
 	retick   chan struct{} // capacity 1
 	stopping chan struct{} // ends the ticker
 
-	stop sync.Once
-	done chan struct{}
+	started atomic.Bool
+	stop    sync.Once
+	done    chan struct{}
 }
 
 // New checks the configuration. It opens nothing: that is for Start.
@@ -126,6 +131,9 @@ func New(c Config) (*Broker, error) {
 // Start opens the data directory, recovers what is in it, and listens. When it returns, clients are served. After an error nothing is left open.
 // The context ends the start, not the broker.
 func (b *Broker) Start(ctx context.Context) (err error) {
+	if !b.started.CompareAndSwap(false, true) {
+		return ErrStarted
+	}
 	defer func() {
 		if err != nil {
 			b.closeAll(ctx)
@@ -216,6 +224,7 @@ func (b *Broker) Done() <-chan struct{} { return b.done }
 // context bounds the wait for connections; the store is closed in any case.
 func (b *Broker) Shutdown(ctx context.Context) error {
 	var err error
+	b.started.Store(true) // no Start after this
 	b.stop.Do(func() {
 		close(b.stopping)
 		b.ticks.Wait()

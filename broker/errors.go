@@ -22,6 +22,8 @@ func errorCodes() []errorCode {
 		// The metadata tree is a file too; its errors say what of it failed.
 		{meta.ErrFailed, kerr.KafkaStorageError},
 		{syscall.ENOSPC, kerr.KafkaStorageError},
+		{syscall.EMFILE, kerr.KafkaStorageError}, // the log says which limit
+		{syscall.ENFILE, kerr.KafkaStorageError},
 		// A log is closed when its topic is deleted or the broker stops; either way the client must look again.
 		{log.ErrClosed, kerr.NotLeaderForPartition},
 		{batch.ErrTooLarge, kerr.MessageTooLarge},

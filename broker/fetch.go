@@ -25,9 +25,13 @@ import (
 func (b *Broker) handleFetch(ctx context.Context, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.FetchRequest)
 	f, err := b.newFetch(r, req)
-	var unusable *fetchsession.Error
-	if errors.As(err, &unusable) {
-		return wire.Reply{Body: &fetchBody{errorCode: unusable.Code}}
+	if err != nil {
+		code := kerr.UnknownServerError.Code
+		var unusable *fetchsession.Error
+		if errors.As(err, &unusable) {
+			code = unusable.Code
+		}
+		return wire.Reply{Body: &fetchBody{errorCode: code}}
 	}
 	f.read()
 	now := time.Now()

@@ -65,6 +65,24 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
+// TestStartOnce: a second Start leaves the running broker alone, and there is none after Shutdown.
+func TestStartOnce(t *testing.T) {
+	b := startBroker(t, t.TempDir())
+	if err := b.Start(t.Context()); !errors.Is(err, ErrStarted) {
+		t.Errorf("second start: %v", err)
+	}
+	b.dial().createTopic("alive")
+	b.stopClean()
+	if err := b.Start(t.Context()); !errors.Is(err, ErrStarted) {
+		t.Errorf("start after shutdown: %v", err)
+	}
+	never := newBroker(t, Config{}, t.TempDir())
+	never.stopClean()
+	if err := never.Start(t.Context()); !errors.Is(err, ErrStarted) {
+		t.Errorf("start after a shutdown without a start: %v", err)
+	}
+}
+
 func TestBadSettings(t *testing.T) {
 	_, err := New(Config{Settings: map[string]string{"num.partitions": "many", "log.segment.bytes": "-5"}})
 	if err == nil {

@@ -49,7 +49,9 @@ func (b *Broker) createTopics(ctx context.Context, topics []controller.NewTopic,
 		}
 	}
 	if err := b.addTopics(made); err != nil {
-		return nil, errors.Join(err, b.uncreate(ctx, made))
+		err = errors.Join(err, b.uncreate(ctx, made))
+		b.logger.Error("topics could not be made", "topics", len(made), "error", err)
+		return nil, err
 	}
 	return res, nil
 }

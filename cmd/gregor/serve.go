@@ -124,7 +124,11 @@ func untilStopped(b node, signals <-chan os.Signal, logger *slog.Logger) error {
 	}
 }
 
+// sameSignal is how long after the first signal another one is taken for the same: process groups and supervisors deliver some twice.
+const sameSignal = 500 * time.Millisecond
+
 func stop(b node, signals <-chan os.Signal, logger *slog.Logger) error {
+	began := time.Now()
 	stopped := make(chan error, 1)
 	go func() { stopped <- shutdown(b) }()
 	for {
@@ -135,7 +139,7 @@ func stop(b node, signals <-chan os.Signal, logger *slog.Logger) error {
 			}
 			return err
 		case sig := <-signals:
-			if sig != syscall.SIGHUP {
+			if sig != syscall.SIGHUP && time.Since(began) >= sameSignal {
 				return errSecondSignal
 			}
 		}

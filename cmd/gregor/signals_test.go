@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // fakeNode starts and stops when the test lets it.
@@ -51,17 +53,21 @@ func TestSignalDuringStart(t *testing.T) {
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
-	signals := make(chan os.Signal) // unbuffered: the first is taken before the second is sent
-	f, result := newFake(), make(chan error)
-	go func() { result <- untilStopped(f, signals, slog.New(slog.DiscardHandler)) }()
-	signals <- syscall.SIGINT
-	<-f.stopping
-	signals <- syscall.SIGHUP // does not count
-	signals <- syscall.SIGINT
-	if err := <-result; !errors.Is(err, errSecondSignal) {
-		t.Errorf("got %v", err)
-	}
-	f.stopped <- nil // lets Shutdown end
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal) // unbuffered: the first is taken before the second is sent
+		f, result := newFake(), make(chan error)
+		go func() { result <- untilStopped(f, signals, slog.New(slog.DiscardHandler)) }()
+		signals <- syscall.SIGINT
+		<-f.stopping
+		signals <- syscall.SIGINT // the same one, delivered twice
+		<-time.After(sameSignal)
+		signals <- syscall.SIGHUP // does not count
+		signals <- syscall.SIGINT
+		if err := <-result; !errors.Is(err, errSecondSignal) {
+			t.Errorf("got %v", err)
+		}
+		f.stopped <- nil // lets Shutdown end
+	})
 }
 
 func TestErrorOfTheStop(t *testing.T) {

@@ -17,6 +17,8 @@ func advise(err error) error {
 		advice = "the file system is read-only: mount it writable, or name another directory (log.dirs, --data-dir)"
 	case errors.Is(err, fs.ErrPermission):
 		advice = "this user may not: change the owner or mode of the directory or of the one above it, or name another (log.dirs, --data-dir)"
+	case errors.Is(err, syscall.EMFILE):
+		advice = "too many open files: raise the limit (ulimit -n, LimitNOFILE=)"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		advice = "the disk is full: make room, or name another directory (log.dirs, --data-dir)"
 	}

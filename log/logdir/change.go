@@ -128,7 +128,7 @@ func (d *Dir) makeAll(specs []Spec, made []*Partition) error {
 			d.opts.Logger.Error("directory of a partition that could not be made is left behind; remove it", "dir", p.dir, "error", undo)
 		}
 	}
-	return fmt.Errorf("making partitions in %s: %w", d.opts.Dir, err)
+	return advise(fmt.Errorf("making partitions in %s: %w", d.opts.Dir, err))
 }
 
 // makeOne makes a partition that is not durable yet. Once it returns a partition, there may be something to undo.
