@@ -60,6 +60,8 @@ type Broker struct {
 	sessions     *fetchsession.Cache
 	topics       *catalog
 	diskAlarm    diskAlarm
+	topicAlarm   alarm // topics that cannot be made
+	groupAlarm   alarm // no group coordinator
 	producerIDs  producerIDs
 	groups       *coordinator
 	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.

@@ -24,31 +24,33 @@ const findsMany = 4
 func (b *Broker) handleFindCoordinator(ctx context.Context, req *wire.Request, r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	resp := kmsg.NewPtrFindCoordinatorResponse()
 	err := b.prepareCoordinator(ctx, r.CoordinatorType)
-	if err != nil && r.CoordinatorType == coordinatorOfGroup {
+	if err != nil && r.CoordinatorType == coordinatorOfGroup && b.groupAlarm.due() {
 		b.logger.Warn("no group coordinator", "error", err)
 	}
-	node, host, port := b.nodeID, "", int32(-1)
-	if host, port = b.address(req.Conn); err != nil {
-		node, host, port = -1, "", -1
+	node, text := b.nodeID, noErrorText(r.Version)
+	host, port := b.address(req.Conn)
+	if err != nil {
+		node, host, port, text = -1, "", -1, errorText(err)
 	}
 	if r.Version < findsMany {
-		resp.NodeID, resp.Host, resp.Port, resp.ErrorCode = node, host, port, code(err)
-		none := "NONE" // what Kafka says
-		if resp.ErrorMessage = &none; err != nil {
-			resp.ErrorMessage = errorText(err)
-		}
+		resp.NodeID, resp.Host, resp.Port, resp.ErrorCode, resp.ErrorMessage = node, host, port, code(err), text
 		return resp
 	}
 	resp.Coordinators = make([]kmsg.FindCoordinatorResponseCoordinator, len(r.CoordinatorKeys))
 	for i, key := range r.CoordinatorKeys {
 		out := &resp.Coordinators[i]
-		out.Key, out.NodeID, out.Host, out.Port, out.ErrorCode = key, node, host, port, code(err)
-		none := ""
-		if out.ErrorMessage = &none; err != nil {
-			out.ErrorMessage = errorText(err)
-		}
+		out.Key, out.NodeID, out.Host, out.Port, out.ErrorCode, out.ErrorMessage = key, node, host, port, code(err), text
 	}
 	return resp
+}
+
+// noErrorText is what Kafka says in the message of a coordinator that was found.
+func noErrorText(version int16) *string {
+	text := "NONE"
+	if version >= findsMany {
+		text = ""
+	}
+	return &text
 }
 
 // prepareCoordinator makes sure that there is a coordinator of a type.

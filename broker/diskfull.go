@@ -13,13 +13,29 @@ import (
 // are told with each answer.
 type diskAlarm struct {
 	full atomic.Bool
-
-	mu   sync.Mutex
-	told time.Time // guarded by mu
+	told alarm
 }
 
-// alarmEvery is the least time between two lines that say the disk is full.
+// alarm limits lines of the log that many requests could cause. The zero value is ready.
+type alarm struct {
+	mu   sync.Mutex
+	last time.Time // guarded by mu
+}
+
+// alarmEvery is the least time between two lines of an alarm.
 const alarmEvery = 30 * time.Second
+
+// due reports if a line may be written now, and counts it.
+func (a *alarm) due() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	if now.Sub(a.last) < alarmEvery {
+		return false
+	}
+	a.last = now
+	return true
+}
 
 // noteAppend takes note of how an append ended.
 func (b *Broker) noteAppend(err error) {
@@ -33,10 +49,7 @@ func (b *Broker) noteAppend(err error) {
 		return
 	}
 	b.diskAlarm.full.Store(true)
-	b.diskAlarm.mu.Lock()
-	defer b.diskAlarm.mu.Unlock()
-	if now := time.Now(); now.Sub(b.diskAlarm.told) >= alarmEvery {
-		b.diskAlarm.told = now
+	if b.diskAlarm.told.due() {
 		b.logger.Error("disk is full: produce requests are refused until there is room; delete topics or files, or make the disk larger",
 			"dir", b.conf.LogDir, "error", err)
 	}

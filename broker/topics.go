@@ -50,7 +50,9 @@ func (b *Broker) createTopics(ctx context.Context, topics []controller.NewTopic,
 	}
 	if err := b.addTopics(made); err != nil {
 		err = errors.Join(err, b.uncreate(ctx, made))
-		b.logger.Error("topics could not be made", "topics", len(made), "error", err)
+		if b.topicAlarm.due() {
+			b.logger.Error("topics could not be made", "topics", len(made), "error", err)
+		}
 		return nil, err
 	}
 	return res, nil
