@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -40,7 +41,9 @@ func fill(t testing.TB, path string, topics int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	const page = 4096
+	used := len(bytes.TrimRight(b, "\x00")) // what follows is the reserve
+	return b[:min(len(b), (used+page-1)/page*page)]
 }
 
 // openDamaged opens a changed file: either it opens and can be read through, or the error names the file and what to do.

@@ -36,6 +36,7 @@ func OpenLocal(path string) (*Local, error) {
 	if err := l.check(); err != nil {
 		return nil, openError(path, errors.Join(err, l.db.Close()))
 	}
+	_ = reserve(path) // see there: the tree works without
 	if errors.Is(statErr, os.ErrNotExist) {
 		if err := syncDir(filepath.Dir(path)); err != nil {
 			return nil, errors.Join(fmt.Errorf("make metadata file %s durable: %w", path, err), l.db.Close())
