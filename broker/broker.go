@@ -124,6 +124,9 @@ func New(c Config) (*Broker, error) {
 	b.groups = newCoordinator(b)
 	b.apis = b.apiTable()
 	b.byKey = indexAPIs(b.apis)
+	if n := conf.Defaults.MinInsyncReplicas; n > 1 {
+		b.logger.Warn("acks=all will be refused: this is the only broker", "min.insync.replicas", n)
+	}
 	for _, n := range report.Grouped() {
 		b.logger.Warn("setting without effect", "key", n.Key, "from", n.Origin, "what", n.Text)
 	}

@@ -127,7 +127,8 @@ func (b *builder) readStatic() {
 		switch {
 		case problem != "":
 			b.fail(name, k.explain(problem))
-		case k.idle != "" && format(v) != k.def && format(v) != k.moot:
+		case k.idle != "" && format(v) != k.moot && (format(v) != k.def || k.idle == notDeleted):
+			// Who relies on Kafka's default to delete old data must know as well.
 			b.note(name, "has no effect: "+k.idle, false)
 		}
 	}
