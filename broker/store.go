@@ -45,6 +45,9 @@ func (b *Broker) openStore(ctx context.Context) error {
 	if err := b.openTopics(ctx, topics); err != nil {
 		return err
 	}
+	if !dir.WasClean() {
+		b.logger.Info("last stop was not clean: syncing what was recovered before clients are served", "partitions", len(dir.Partitions()))
+	}
 	// Whoever connects finds the high watermarks where they were.
 	return dir.Sync(ctx)
 }
