@@ -45,8 +45,8 @@ func (b *Broker) openStore(ctx context.Context) error {
 	if err := b.openTopics(ctx, topics); err != nil {
 		return err
 	}
-	if !dir.WasClean() {
-		b.logger.Info("last stop was not clean: syncing what was recovered before clients are served", "partitions", len(dir.Partitions()))
+	if n := len(dir.Partitions()); n > 0 && !dir.WasClean() {
+		b.logger.Info("last stop was not clean: syncing what was recovered before clients are served", "partitions", n)
 	}
 	// Whoever connects finds the high watermarks where they were.
 	return dir.Sync(ctx)
