@@ -147,7 +147,7 @@ func TestPrecedence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, unknown := Environment([]string{"GREGOR_NUM_PARTITIONS=4", "GREGOR_MESSAGE_MAX_BYTES=7", "GREGOR_FAST_BOOT=true", "GREGOR_NOPE=1", "HOME=/root"})
+	env, unknown := Environment([]string{"GREGOR_NUM_PARTITIONS=4", "GREGOR_MESSAGE_MAX_BYTES=7", "GREGOR_FAST_BOOT=true", "GREGOR_NOPE=1", "HOME=/home/u"})
 	if len(unknown) != 1 || unknown[0] != "GREGOR_NOPE" {
 		t.Errorf("unknown %v", unknown)
 	}
