@@ -164,12 +164,12 @@ func (b *Broker) listen() error {
 		Logger:        b.logger,
 		Supports:      b.supports,
 		MaxFrame:      b.conf.SocketRequestMaxBytes,
-		QueuedBytes:   max(b.conf.QueuedMaxRequestBytes, 0),
+		QueuedBytes:   b.conf.QueuedMaxRequestBytes,
 		SendBuffer:    int(b.conf.SocketSendBuffer),
 		ReceiveBuffer: int(b.conf.SocketReceiveBuffer),
 		IdleTimeout:   idleTimeout(b.conf.ConnectionsMaxIdle),
-		MaxConns:      limit(b.conf.MaxConnections),
-		MaxConnsPerIP: limit(b.conf.MaxConnectionsPerIP),
+		MaxConns:      int(b.conf.MaxConnections),
+		MaxConnsPerIP: int(b.conf.MaxConnectionsPerIP),
 	})
 	if err != nil {
 		return err
@@ -202,15 +202,6 @@ func idleTimeout(d time.Duration) time.Duration {
 		return never
 	}
 	return d
-}
-
-// limit turns Kafka's "no limit" into ours.
-func limit(n int32) int {
-	const noLimit = 1<<31 - 1
-	if n == noLimit {
-		return 0
-	}
-	return int(n)
 }
 
 // Addr is the address of the first listener as host:port, once Start returned.

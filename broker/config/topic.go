@@ -89,11 +89,6 @@ type TopicError struct {
 
 func (e *TopicError) Error() string { return e.text }
 
-// NullTopicValue is the error for a topic's key that was given without a value.
-func NullTopicValue(name string) error {
-	return &TopicError{Key: name, text: "Null value not supported for topic configs: " + name}
-}
-
 // ValidateTopic checks the keys of a topic by themselves. The error is a *TopicError for the first wrong one, unknown names before all.
 func ValidateTopic(overrides map[string]string) error {
 	names := slices.Sorted(maps.Keys(overrides))
