@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -173,10 +174,13 @@ func TestReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var mu sync.Mutex // the server may still see a request that was sent ahead when the reader has stopped
 	var offsets []uint64
 	addr := serve(t, func(request []byte) []byte {
 		at := strings.LastIndex(string(request), "\xff\xff\xff\xff\xff\xff\xff\xff") // log start offset -1
 		offset := binary.BigEndian.Uint64(request[at-12:])
+		mu.Lock()
+		defer mu.Unlock()
 		if offsets = append(offsets, offset); len(offsets) == 9 {
 			stop.Store(true)
 		}
@@ -189,6 +193,8 @@ func TestReader(t *testing.T) {
 	if err := r.Run(&stop); err != nil {
 		t.Fatal(err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	for i, want := range []uint64{0, 8, 16, 0, 8, 16, 0, 8, 16} {
 		if offsets[i] != want {
 			t.Errorf("request %d asks for offset %d, want %d", i, offsets[i], want)
