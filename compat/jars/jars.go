@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gregor/compat/harness"
@@ -25,14 +26,44 @@ func Clients(version string) Set {
 	return Set{"kafka-clients-" + version, []string{"org.apache.kafka:kafka-clients:" + version, "org.slf4j:slf4j-nop:1.7.36"}}
 }
 
-// Tools is the broker's jar of one version with all it needs, for kafka.tools.DumpLogSegments.
+// Tools is the broker's jar of one version, from 0.8.2.2 on, with all it needs: the command line tools, the clients and,
+// before 1.0, the Scala clients.
 func Tools(version string) Set {
-	return Set{"kafka-tools-" + version, []string{"org.apache.kafka:kafka_2.13:" + version, "org.apache.kafka:kafka-tools:" + version}}
+	artifacts := []string{"org.apache.kafka:kafka_" + scala(version) + ":" + version}
+	if hasPrefix(version, "2.8.", "3.", "4.") {
+		artifacts = append(artifacts, "org.apache.kafka:kafka-tools:"+version)
+	}
+	return Set{"kafka-tools-" + version, artifacts}
+}
+
+// scala is the Scala version in the name of a Kafka version's broker jar.
+func scala(version string) string {
+	switch {
+	case hasPrefix(version, "0."):
+		return "2.11"
+	case hasPrefix(version, "1.", "2.0.", "2.1.", "2.2.", "2.3.", "2.4."):
+		return "2.12"
+	default:
+		return "2.13"
+	}
+}
+
+func hasPrefix(s string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
+}
+
+// Versions are the Kafka versions whose clients and tools the tests run, oldest first. All run on Java 17.
+func Versions() []string {
+	return []string{"0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.4.1", "2.8.2", "3.9.1", "4.4.0"}
 }
 
 // All lists every set the tests use.
 func All() []Set {
-	return []Set{Clients("4.4.0"), Clients("2.8.2"), Tools("4.4.0"), Tools("3.9.1")}
+	sets := []Set{Clients("4.4.0"), Clients("2.8.2")}
+	for _, version := range Versions() {
+		sets = append(sets, Tools(version))
+	}
+	return sets
 }
 
 // Ensure fetches the set unless it is there and returns its folder.
@@ -63,41 +94,50 @@ func (s Set) Ensure(ctx context.Context) (string, error) {
 }
 
 func (s Set) pom() []byte {
+	// What the log4j of the oldest versions asks for is not on Maven and not needed.
+	unused := []string{"com.sun.jmx", "com.sun.jdmk", "javax.jms"}
 	var b bytes.Buffer
 	b.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +
 		`<groupId>gregor.compat</groupId><artifactId>jars</artifactId><version>1</version><dependencies>`)
 	for _, a := range s.artifact {
 		p := strings.Split(a, ":")
-		fmt.Fprintf(&b, `<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>`, p[0], p[1], p[2])
+		fmt.Fprintf(&b, `<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version><exclusions>`, p[0], p[1], p[2])
+		for _, group := range unused {
+			fmt.Fprintf(&b, `<exclusion><groupId>%s</groupId><artifactId>*</artifactId></exclusion>`, group)
+		}
+		b.WriteString(`</exclusions></dependency>`)
 	}
 	b.WriteString(`</dependencies></project>`)
 	return b.Bytes()
 }
 
-// Compile compiles one Java source file against the set and returns the class path that runs it. The classes are kept
-// in the cache under a name made of the source's content.
-func (s Set) Compile(ctx context.Context, source string) (string, error) {
+// Compile compiles Java source files together against the set and returns the class path that runs them. The classes are
+// kept in the cache under a name made of the sources' content.
+func (s Set) Compile(ctx context.Context, sources ...string) (string, error) {
 	dir, err := s.Ensure(ctx)
 	if err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		return "", err
+	sum := sha256.New()
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%d\n%s", len(text), text)
 	}
-	sum := sha256.Sum256(text)
 	var classes string
 	err = harness.Once("classes-"+s.Name, func(cache string) error {
-		classes = filepath.Join(cache, "classes", s.Name+"-"+hex.EncodeToString(sum[:6]))
+		classes = filepath.Join(cache, "classes", s.Name+"-"+hex.EncodeToString(sum.Sum(nil)[:6]))
 		if _, err := os.Stat(filepath.Join(classes, ".done")); err == nil {
 			return nil
 		}
 		if err := os.MkdirAll(classes, 0o755); err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "javac", "-nowarn", "-d", classes, "-cp", dir+"/*", source)
+		cmd := exec.CommandContext(ctx, "javac", append([]string{"-nowarn", "-d", classes, "-cp", dir + "/*"}, sources...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("javac %s against %s: %w\n%s", source, s.Name, err, out)
+			return fmt.Errorf("javac %s against %s: %w\n%s", sources, s.Name, err, out)
 		}
 		return os.WriteFile(filepath.Join(classes, ".done"), nil, 0o644)
 	})
