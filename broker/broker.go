@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -74,7 +75,7 @@ type Broker struct {
 	control   *controller.Controller
 	dir       *logdir.Dir
 	server    *wire.Server
-	addr      string
+	addrs     []string // of the listeners, in the order of the configuration
 
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
 	admin   sync.Mutex
@@ -174,14 +175,12 @@ func (b *Broker) listen() error {
 	if err != nil {
 		return err
 	}
-	for i, l := range b.conf.Listeners {
+	for _, l := range b.conf.Listeners {
 		addr, err := b.server.Listen(l.Name, net.JoinHostPort(l.Host, strconv.Itoa(int(l.Port))))
 		if err != nil {
 			return err
 		}
-		if i == 0 {
-			b.addr = addr.String()
-		}
+		b.addrs = append(b.addrs, addr.String())
 	}
 	b.server.Serve()
 	return nil
@@ -205,7 +204,15 @@ func idleTimeout(d time.Duration) time.Duration {
 }
 
 // Addr is the address of the first listener as host:port, once Start returned.
-func (b *Broker) Addr() string { return b.addr }
+func (b *Broker) Addr() string {
+	if len(b.addrs) == 0 {
+		return ""
+	}
+	return b.addrs[0]
+}
+
+// Addrs are the addresses of all listeners as host:port, once Start returned.
+func (b *Broker) Addrs() []string { return slices.Clone(b.addrs) }
 
 // DataDir is the directory that holds the broker's data.
 func (b *Broker) DataDir() string { return b.conf.LogDir }

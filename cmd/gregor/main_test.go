@@ -150,8 +150,11 @@ func TestStartErrorsNameThePath(t *testing.T) {
 
 func TestReadyLine(t *testing.T) {
 	for addr, want := range map[string]string{"[::]:9092": "kcat -b localhost:9092", "0.0.0.0:1": "kcat -b localhost:1", "10.0.0.1:2": "kcat -b 10.0.0.1:2"} {
-		if got := readyLine(addr, "/d"); !strings.Contains(got, "listening on "+addr+", data in /d") || !strings.Contains(got, want) {
+		if got := readyLine([]string{addr}, "/d"); !strings.Contains(got, "listening on "+addr+", data in /d") || !strings.Contains(got, want) {
 			t.Errorf("%s: %s", addr, got)
 		}
+	}
+	if got := readyLine([]string{"10.0.0.1:2", "10.0.0.2:3"}, "/d"); !strings.Contains(got, "listening on 10.0.0.1:2, 10.0.0.2:3, data") {
+		t.Errorf("two listeners: %s", got)
 	}
 }

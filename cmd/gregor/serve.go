@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,7 +65,7 @@ func serve(o *options, s streams) error {
 	if stopped, err := start(b, s.signals); stopped || err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(s.out, readyLine(b.Addr(), b.DataDir())); err != nil {
+	if _, err := fmt.Fprintln(s.out, readyLine(b.Addrs(), b.DataDir())); err != nil {
 		logger.Warn("standard output cannot be written", "error", err)
 	}
 	return untilStopped(b, s.signals, logger)
@@ -146,13 +147,13 @@ func stop(b node, signals <-chan os.Signal, logger *slog.Logger) error {
 	}
 }
 
-// readyLine says where the broker is and how to try it.
-func readyLine(addr, dir string) string {
-	try := addr
-	if host, port, err := net.SplitHostPort(addr); err == nil {
+// readyLine says where the broker is and how to try it, on its first address.
+func readyLine(addrs []string, dir string) string {
+	try := addrs[0]
+	if host, port, err := net.SplitHostPort(try); err == nil {
 		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 			try = net.JoinHostPort("localhost", port)
 		}
 	}
-	return fmt.Sprintf("gregor %s listening on %s, data in %s; try: echo hello | kcat -b %s -t test -P", moduleVersion(), addr, dir, try)
+	return fmt.Sprintf("gregor %s listening on %s, data in %s; try: echo hello | kcat -b %s -t test -P", moduleVersion(), strings.Join(addrs, ", "), dir, try)
 }
