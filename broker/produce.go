@@ -15,8 +15,7 @@ import (
 	"gregor/wire"
 )
 
-// Produce (key 0), versions 3 to 13. Versions 0 to 2 are advertised because librdkafka takes the codecs it may use from that, and are answered
-// with UNSUPPORTED_VERSION.
+// Produce (key 0), versions 0 to 13. Versions 0 to 2, which carry message sets, are in producelegacy.go.
 //
 //   - Each partition is checked and appended by itself; the failure of one leaves the others alone.
 //   - acks -1 is answered when the high watermark has passed the batch, which with flush.messages 1 means that it is synced. acks 1 is
@@ -73,9 +72,6 @@ func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, p *pending
 
 // produceTopic finds the topic of one entry and checks what holds for all its partitions.
 func (b *Broker) produceTopic(r *kmsg.ProduceRequest, req *wire.Request, in *kmsg.ProduceRequestTopic) (*topic, error) {
-	if r.Version < 3 {
-		return nil, fmt.Errorf("produce before version 3 is not supported: %w", kerr.UnsupportedVersion)
-	}
 	if r.Acks < -1 || r.Acks > 1 {
 		return nil, fmt.Errorf("acks is %d, allowed are -1, 0 and 1: %w", r.Acks, kerr.InvalidRequiredAcks)
 	}
@@ -103,13 +99,19 @@ func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRe
 	if part == nil {
 		return kerr.UnknownTopicOrPartition
 	}
-	appended, err := b.appendBatch(part, in.Records, r.Version < 7)
+	var appended log.Appended
+	var err error
+	if r.Version < 3 {
+		appended, err = b.appendSet(part, in.Records)
+	} else {
+		appended, err = b.appendBatch(part, in.Records, r.Version < 7)
+	}
 	if err != nil {
 		return err
 	}
 	res.BaseOffset = appended.BaseOffset
 	res.LogAppendTime = -1
-	if t.config.Load().TimestampType == config.LogAppendTime {
+	if t.config.Load().TimestampType == config.LogAppendTime && appended.LastOffset >= 0 {
 		res.LogAppendTime = appended.Timestamp
 	}
 	res.LogStartOffset = part.log.StartOffset()

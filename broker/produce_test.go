@@ -47,17 +47,6 @@ func TestProduceFetchEveryVersion(t *testing.T) {
 	}
 }
 
-func TestProduceOldVersionIsRefused(t *testing.T) {
-	c := startBroker(t, t.TempDir()).dial()
-	c.createTopic("old")
-	for version := int16(0); version <= 2; version++ {
-		resp := ask[*kmsg.ProduceResponse](c, version, produceRequest("old", 0, -1, batchOf(t, batch.None, record{"k", "v", nowMillis()})))
-		if got := resp.Topics[0].Partitions[0].ErrorCode; got != kerr.UnsupportedVersion.Code {
-			t.Errorf("v%d: error %d", version, got)
-		}
-	}
-}
-
 // TestProduceFailures: each bad batch has its own error and the good one beside it is stored.
 func TestProduceFailures(t *testing.T) {
 	b := startBroker(t, t.TempDir(), "num.partitions", "2", "max.message.bytes", "1000", "message.max.bytes", "1000")
