@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"gregor/log/batch"
 	"gregor/log/vfs/crashfs"
@@ -16,11 +17,12 @@ import (
 // crashModel drives a log on a disk that forgets, and knows what must be there afterwards: surely what consumers could see,
 // maybe what was appended, never anything else.
 type crashModel struct {
-	t   *testing.T
-	rng *rand.Rand
-	o   Options
-	l   *Log
-	mem *crashfs.FS
+	t     *testing.T
+	rng   *rand.Rand
+	o     Options
+	l     *Log
+	mem   *crashfs.FS
+	clock *clock
 
 	written   map[int64][]byte // by base offset; the newest that was there
 	seq       map[int64]int32  // next sequence of each producer
@@ -46,9 +48,10 @@ type capture struct {
 
 func newCrashModel(t *testing.T, seed uint64) *crashModel {
 	m := &crashModel{t: t, rng: rng(seed), written: make(map[int64][]byte), seq: make(map[int64]int32), low: math.MaxInt64}
-	m.o = options(nil)
+	m.o, m.clock = options(nil), newClock()
+	m.o.Now = m.clock.Now
 	m.o.Config = Config{SegmentBytes: 600 + m.rng.Int64N(3000), IndexIntervalBytes: 1 + m.rng.IntN(300), SegmentIndexBytes: 400,
-		Preallocate: m.rng.IntN(4) == 0}
+		Preallocate: m.rng.IntN(4) == 0, FileDeleteDelayMs: m.rng.Int64N(3) * 1000}
 	m.mem = newFS(t)
 	m.open(true)
 	return m
@@ -100,13 +103,16 @@ func (m *crashModel) step() {
 		must(m.t, m.l.Tick())
 	case n < 93:
 		m.truncate()
-	case n < 95:
+	case n < 94:
+		m.clock.advance(time.Duration(m.rng.IntN(3)) * time.Second)
+		m.l.Sweep()
+	case n < 96:
 		must(m.t, m.l.AdvanceStart(m.l.StartOffset()+m.rng.Int64N(m.l.HighWatermark()-m.l.StartOffset()+1)))
-	case n < 97:
+	case n < 98:
 		must(m.t, m.l.Close())
 		m.checkpoint()
 		m.open(true)
-	case n < 98:
+	case n < 99:
 		m.epoch++
 		must(m.t, m.l.AssignEpoch(m.epoch, m.l.EndOffset()))
 	default:

@@ -6,9 +6,10 @@
 // crash Open cuts a torn tail at the last whole, valid batch above the recovery point; damage below it is a *CorruptError, never a silent loss.
 // Indexes, snapshots and checkpoints are hints, checked against the log and rebuilt when wrong.
 //
-// Locks. Log.mu serialises writers (append, roll, truncate) and is held over pwrite, never over a sync or a wait; only truncation and the
-// deletion of segments, which are rare, sync under it. Readers take no lock: they work on an immutable snapshot of the segment list and on
-// atomic offsets, and wait for the writer only when a read failed that a truncation may have crossed. Order: Log.mu > flush > waiters.mu and
+// Locks. Log.mu serialises writers (append, roll, truncate) and is held over pwrite, never over a sync or a wait; only truncation, which is
+// rare, syncs under it. Log.files serialises whoever deletes, replaces or renames files of segments, and is held over that I/O, which appends and
+// syncs do not wait for. Readers take no lock: they work on an immutable snapshot of the segment list and on
+// atomic offsets, and wait for the writer only when a read failed that a truncation may have crossed. Order: Log.files > (exclude) > Log.mu > flush > waiters.mu and
 // HandleCache.mu; segment.loadMu is held over reads and takes only flush and HandleCache.mu. No Waiter and no Committer is called under any.
 // Besides the locks, a sync, a truncation and a close exclude each other (exclude, ready): whoever waits for that holds no lock.
 //

@@ -47,7 +47,7 @@ func (l *Log) takeInventory() (*inventory, error) {
 func (inv *inventory) add(l *Log, name string) error {
 	path := filepath.Join(l.Dir(), name)
 	switch filepath.Ext(name) {
-	case ".deleted", ".cleaned", ".tmp":
+	case deletedExt, ".cleaned", ".tmp":
 		l.logger.Info("removing a file that an earlier process left", "file", path)
 		return l.fs.Remove(path)
 	case ".swap":

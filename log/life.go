@@ -9,6 +9,8 @@ import (
 // Close syncs, writes indexes and producer snapshot, and closes the files. Slices stay readable until they are released. The
 // error is that of the sync: then the stop was not clean. A second Close does nothing.
 func (l *Log) Close() error {
+	l.files.Lock()
+	defer l.files.Unlock()
 	l.exclude()
 	defer l.ready()
 	if !l.shut() {
@@ -35,6 +37,8 @@ func (l *Log) Close() error {
 
 // Abandon closes the files without syncing or writing anything.
 func (l *Log) Abandon() {
+	l.files.Lock()
+	defer l.files.Unlock()
 	l.exclude()
 	defer l.ready()
 	if l.shut() {
@@ -71,6 +75,8 @@ func (l *Log) Delete() error {
 
 // Rename moves the directory; the log stays open. The caller syncs the parent directories.
 func (l *Log) Rename(newDir string) error {
+	l.files.Lock()
+	defer l.files.Unlock()
 	l.exclude()
 	defer l.ready()
 	l.mu.Lock()

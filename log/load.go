@@ -84,6 +84,9 @@ func (s *segment) ensure() error {
 	if s.loaded.Load() {
 		return nil
 	}
+	if s.discarded {
+		return fs.ErrNotExist // the reader looks for the segment again
+	}
 	err := s.checkSealed()
 	if errors.Is(err, errIndex) {
 		s.log.logger.Warn("rebuilding the indexes of a segment", "file", s.path(logExt), "reason", err)

@@ -37,6 +37,10 @@ type Log struct {
 	// firstOpen is the oldest open transaction's first offset, math.MaxInt64 if none. Stored under mu.
 	firstOpen atomic.Int64
 
+	// files serialises whoever deletes, replaces or renames files of segments. It is held over that I/O.
+	files    sync.Mutex
+	discards discards
+
 	// mu serialises whoever changes segments, end or producers.
 	mu        sync.Mutex
 	producers *producer.State

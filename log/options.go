@@ -24,8 +24,10 @@ type Config struct {
 	Preallocate   bool  // preallocate: reserve disk space for a whole segment when it is made
 	// Compacted (cleanup.policy has compact) says that a segment may end before the next one begins. In other logs such a gap
 	// above the recovery point is what a power cut leaves.
-	Compacted        bool
-	ProducerExpiryMs int64 // producer.id.expiration.ms; default 1 day
+	Compacted bool
+	// FileDeleteDelayMs (file.delete.delay.ms) is how long the files of a deleted segment stay on the disk, as .deleted; 0: not at all.
+	FileDeleteDelayMs int64
+	ProducerExpiryMs  int64 // producer.id.expiration.ms; default 1 day
 }
 
 // Defaults of Config, as in Kafka but for FlushMessages.

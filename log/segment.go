@@ -61,8 +61,9 @@ type segment struct {
 	maxTime atomic.Int64 // the largest timestamp, noTime if none; of a sealed segment only when loaded
 
 	// A sealed segment that was found at Open is looked at when it is first needed (ensure).
-	loadMu sync.Mutex
-	loaded atomic.Bool
+	loadMu    sync.Mutex
+	loaded    atomic.Bool
+	discarded bool // its files are not its own any more; guarded by loadMu
 
 	writer segmentWriter
 }

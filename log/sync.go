@@ -1,6 +1,9 @@
 package log
 
 import (
+	"errors"
+	"io/fs"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -48,6 +51,9 @@ type fileSync struct {
 
 func (s *fileSync) Sync() error {
 	f, err := s.log.openRead(s.name)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Ext(s.name) != logExt && s.name != epochFile {
+		return nil // it went with its segment, after a reader had rebuilt it
+	}
 	if err != nil {
 		return err
 	}

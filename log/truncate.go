@@ -38,9 +38,11 @@ func (l *Log) startOver(offset int64) error {
 	old := *l.list.Load()
 	at := mark{offset: offset, segment: offset}
 	l.lower(at)
-	if err := l.removeSynced(old); err != nil {
+	// A segment that could not be deleted may have the name of the new one.
+	if err := l.removeSynced(slices.Concat(l.discards.segments, old)); err != nil {
 		return err
 	}
+	l.discards.segments = nil
 	s, err := l.createSegment(offset)
 	if err != nil {
 		return err
@@ -70,6 +72,8 @@ func (l *Log) removeSynced(list segments) error {
 // change runs f, which rewrites what lies on disk, alone: no sync, no append beside it, and everything synced before. A failure
 // leaves the files in doubt, so that the log goes offline.
 func (l *Log) change(f func() error) error {
+	l.files.Lock()
+	defer l.files.Unlock()
 	l.exclude()
 	defer l.waiters.wakeAll()
 	defer l.ready()
@@ -202,45 +206,4 @@ func (l *Log) reloadProducers() error {
 	err := r.loadProducers()
 	l.snapshots.offsets = r.inv.snapshots
 	return err
-}
-
-// AdvanceStart moves the log start offset forward, at most to the high watermark, and deletes the segments below it. An offset
-// below the start changes nothing. The start is kept by the caller (log-start-offset-checkpoint).
-func (l *Log) AdvanceStart(offset int64) error {
-	if high := l.HighWatermark(); offset > high {
-		return fmt.Errorf("%w: moving the log start to %d, the high watermark is %d", ErrOffsetOutOfRange, offset, high)
-	}
-	return l.change(func() error {
-		if offset <= l.start.Load() {
-			return nil
-		}
-		l.start.Store(offset)
-		list := *l.list.Load()
-		i := list.find(offset)
-		kept := slices.Clone(list[i:])
-		l.list.Store(&kept)
-		if err := l.removeOldest(list[:i]); err != nil {
-			return err
-		}
-		// The epochs below stay until the next open: they are needed should the new start be forgotten.
-		l.pruneSnapshots()
-		return nil
-	})
-}
-
-// removeOldest deletes segments from the log start on. Each is gone for good before the next goes: a directory may forget any of
-// several removals, and must not come back with a hole in the log.
-func (l *Log) removeOldest(list []*segment) error {
-	for i, s := range list {
-		if i > 0 {
-			if err := l.fs.SyncDir(l.Dir()); err != nil {
-				return err
-			}
-		}
-		if err := s.remove(); err != nil {
-			return err
-		}
-	}
-	l.needDirSync()
-	return nil
 }
