@@ -1,5 +1,5 @@
-// Package deps installs the clients that are not Go or Java: kcat from the system's packages and kafka-python into a
-// virtual environment in the cache folder. Each function does nothing when its client is there, and may be called from
+// Package deps installs the clients that are not Go or Java: kcat from the system's packages, kafka-python and
+// confluent-kafka into virtual environments and kafkajs into a folder in the cache. Each function does nothing when its client is there, and may be called from
 // several test processes at the same time.
 package deps
 
@@ -36,11 +36,44 @@ func Kcat(ctx context.Context) (string, error) {
 	return path, err
 }
 
+// confluentPackage is librdkafka's newest release, which the package carries, with its Python binding.
+const confluentPackage = "confluent-kafka==2.16.1"
+
+// nodePackage is a client for Node.js.
+const nodePackage = "kafkajs@2.2.4"
+
 // Python returns the interpreter of a virtual environment that has kafka-python.
-func Python(ctx context.Context) (string, error) {
+func Python(ctx context.Context) (string, error) { return venv(ctx, "python", pythonPackages[:]) }
+
+// Confluent returns the interpreter of a virtual environment that has confluent-kafka.
+func Confluent(ctx context.Context) (string, error) {
+	return venv(ctx, "confluent", []string{confluentPackage})
+}
+
+// Node returns node and the folder with kafkajs for NODE_PATH.
+func Node(ctx context.Context) (node, modules string, err error) {
+	err = harness.Once("node", func(cache string) error {
+		dir := filepath.Join(cache, "node-"+nodePackage)
+		modules = filepath.Join(dir, "node_modules")
+		if node, err = exec.LookPath("node"); err != nil {
+			return fmt.Errorf("node is not installed: on Debian `apt-get install nodejs npm`: %w", err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".done")); err == nil {
+			return nil
+		}
+		if out, err := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir, nodePackage).CombinedOutput(); err != nil {
+			return fmt.Errorf("npm install %s: %w\n%s", nodePackage, err, out)
+		}
+		return os.WriteFile(filepath.Join(dir, ".done"), nil, 0o644)
+	})
+	return node, modules, err
+}
+
+// venv makes a virtual environment with packages unless it is there and returns its interpreter.
+func venv(ctx context.Context, name string, packages []string) (string, error) {
 	var python string
-	err := harness.Once("python", func(cache string) error {
-		dir := filepath.Join(cache, "venv-"+pythonPackages[0])
+	err := harness.Once(name, func(cache string) error {
+		dir := filepath.Join(cache, "venv-"+packages[0])
 		python = filepath.Join(dir, "bin", "python")
 		if _, err := os.Stat(filepath.Join(dir, ".done")); err == nil {
 			return nil
@@ -48,9 +81,9 @@ func Python(ctx context.Context) (string, error) {
 		if out, err := exec.CommandContext(ctx, "python3", "-m", "venv", dir).CombinedOutput(); err != nil {
 			return fmt.Errorf("python3 -m venv %s (on Debian `apt-get install python3-venv`): %w\n%s", dir, err, out)
 		}
-		args := append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}, pythonPackages[:]...)
+		args := append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...)
 		if out, err := exec.CommandContext(ctx, python, args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("pip install %v: %w\n%s", pythonPackages, err, out)
+			return fmt.Errorf("pip install %v: %w\n%s", packages, err, out)
 		}
 		return os.WriteFile(filepath.Join(dir, ".done"), nil, 0o644)
 	})

@@ -59,11 +59,19 @@ func Versions() []string {
 
 // All lists every set the tests use.
 func All() []Set {
-	sets := []Set{Clients("4.4.0"), Clients("2.8.2")}
+	var sets []Set
+	for _, version := range GroupVersions() {
+		sets = append(sets, Clients(version))
+	}
 	for _, version := range Versions() {
 		sets = append(sets, Tools(version))
 	}
 	return sets
+}
+
+// GroupVersions are the versions of kafka-clients whose consumers join groups in the tests, oldest first.
+func GroupVersions() []string {
+	return []string{"1.1.1", "2.8.2", "3.9.1", "4.4.0"}
 }
 
 // Ensure fetches the set unless it is there and returns its folder.

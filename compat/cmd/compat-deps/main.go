@@ -28,6 +28,16 @@ func install(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("kafka-python:", python)
+	confluent, err := deps.Confluent(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("confluent-kafka:", confluent)
+	_, modules, err := deps.Node(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("kafkajs:", modules)
 	for _, set := range jars.All() {
 		dir, err := set.Ensure(ctx)
 		if err != nil {
