@@ -50,6 +50,11 @@ func franzMember(id identity, stop <-chan struct{}) error {
 	defer cl.CloseAllowingRebalance()
 	for ctx.Err() == nil {
 		fetches := cl.PollRecords(ctx, 100)
+		fetches.EachError(func(_ string, _ int32, err error) {
+			if ctx.Err() == nil {
+				say("failed", err)
+			}
+		})
 		records := fetches.Records()
 		for _, r := range records {
 			say("record", r.Partition, r.Offset, string(r.Value))

@@ -39,17 +39,7 @@ func settings() harness.Config {
 // processed, and the offsets must be right at each step.
 func live(t *testing.T, clients []client) {
 	b := harness.Start(t, settings())
-	wanted := regexp.MustCompile(*only)
-	var runs []*run
-	for _, c := range clients {
-		if !wanted.MatchString(c.name) {
-			continue
-		}
-		runs = append(runs, newRun(t, b, c))
-	}
-	for _, r := range runs {
-		go r.feed(b.Client(t, quickRetry(), kgo.RetryTimeout(2*time.Minute), kgo.ProducerLinger(0)))
-	}
+	runs := newRuns(t, b, clients)
 	step(t, runs, "one member", func(r *run) error {
 		if err := r.start("a", identity{}); err != nil {
 			return err
@@ -93,6 +83,22 @@ func live(t *testing.T, clients []client) {
 	}
 }
 
+// newRuns makes a run of each client and begins to feed it.
+func newRuns(t *testing.T, b *harness.Broker, clients []client) []*run {
+	t.Helper()
+	wanted := regexp.MustCompile(*only)
+	var runs []*run
+	for _, c := range clients {
+		if wanted.MatchString(c.name) {
+			runs = append(runs, newRun(t, b, c))
+		}
+	}
+	for _, r := range runs {
+		go r.feed(b.Client(t, quickRetry(), kgo.RetryTimeout(2*time.Minute), kgo.ProducerLinger(0)))
+	}
+	return runs
+}
+
 // step does something with every run that has not failed yet.
 func step(t *testing.T, runs []*run, what string, do func(*run) error) {
 	t.Helper()
@@ -112,19 +118,22 @@ func step(t *testing.T, runs []*run, what string, do func(*run) error) {
 	t.Logf("%s: %v", what, time.Since(start).Round(100*time.Millisecond))
 }
 
-// finish stops the feeder, waits until all is processed and committed, and lets the members leave.
-func (r *run) finish() error {
+// drain stops the feeder, waits until all is processed and committed, and ends the members.
+func (r *run) drain() error {
 	close(r.feeding)
 	<-r.fed
 	if err := r.await("all processed", r.lost); err != nil {
 		return err
 	}
-	for _, name := range []string{"a", "c"} {
-		if err := r.members[name].leave(20 * time.Second); err != nil {
-			return err
-		}
+	if err := r.leave(); err != nil {
+		return err
 	}
-	if err := r.await("all committed", r.committedAll); err != nil {
+	return r.await("all committed", r.committedAll)
+}
+
+// finish is drain for members that leave when they end.
+func (r *run) finish() error {
+	if err := r.drain(); err != nil {
 		return err
 	}
 	return r.await("the group is empty", func() string {
@@ -137,6 +146,19 @@ func (r *run) finish() error {
 		}
 		return ""
 	})
+}
+
+// leave lets all members that live leave and end.
+func (r *run) leave() error {
+	for _, m := range r.members {
+		if m.ended() {
+			continue
+		}
+		if err := m.leave(20 * time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // report is the run's result.

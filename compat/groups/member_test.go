@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -133,6 +134,23 @@ func (m *member) processedSince(at time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last.After(at)
+}
+
+// ended tells that it runs no more.
+func (m *member) ended() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// failed reports if it said a failure that contains text, without case.
+func (m *member) failed(text string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.failures, func(f string) bool { return strings.Contains(strings.ToLower(f), text) })
 }
 
 // kill ends it by SIGKILL, as the kernel would.
