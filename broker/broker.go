@@ -75,6 +75,7 @@ type Broker struct {
 	control   *controller.Controller
 	dir       *logdir.Dir
 	server    *wire.Server
+	metrics   *metricsServer // nil: nowhere
 	addrs     []string // of the listeners, in the order of the configuration
 
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
@@ -182,6 +183,11 @@ func (b *Broker) listen() error {
 		}
 		b.addrs = append(b.addrs, addr.String())
 	}
+	if addr := b.conf.MetricsListener; addr != "" {
+		if b.metrics, err = b.serveMetrics(addr); err != nil {
+			return err
+		}
+	}
 	b.server.Serve()
 	return nil
 }
@@ -244,6 +250,9 @@ func (b *Broker) closeAll(ctx context.Context) error {
 		if err != nil && first == nil {
 			first = fmt.Errorf("%s: %w", what, err)
 		}
+	}
+	if b.metrics != nil {
+		b.metrics.close(ctx)
 	}
 	if b.server != nil {
 		keep("closing connections", b.server.Shutdown(ctx))

@@ -27,6 +27,8 @@ func serverKeys() []key {
 		{name: "delete.topic.enable", typ: Boolean, def: "true", doc: "Whether topics can be deleted."},
 		{name: "gregor.fast.boot", typ: Boolean, def: "false",
 			doc: "Open logs after a crash without checking their ends. Faster, and unsafe after a power cut."},
+		{name: "gregor.metrics.listener", typ: String, null: true, rule: hostPort{},
+			doc: "Address for Prometheus to read metrics from, as HOST:PORT: http://HOST:PORT/metrics. Empty is none. Port 0 takes a free port."},
 	}
 }
 

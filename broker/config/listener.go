@@ -86,3 +86,17 @@ func protocolMap(text string) (map[string]string, error) {
 	}
 	return protocols, nil
 }
+
+// hostPort is the rule for an address to listen on without a name.
+type hostPort struct{}
+
+func (hostPort) problem(v any) (string, string) {
+	if text := format(v); text != "" {
+		if _, err := parseListener("X://" + text); err != nil {
+			return "", "Value is not of the form HOST:PORT with a port from 0 to 65535"
+		}
+	}
+	return "", ""
+}
+
+func (hostPort) allowed() string { return "HOST:PORT, or nothing" }

@@ -57,6 +57,8 @@ type Server struct {
 	TransactionSegmentBytes    int32
 	TransactionMinISR          int32
 
+	// MetricsListener is gregor.metrics.listener: host:port, or empty.
+	MetricsListener string
 	// FastBoot is gregor.fast.boot: logs are opened without checking them.
 	FastBoot bool
 
@@ -142,6 +144,7 @@ func (s *Server) fill() {
 	s.TransactionReplication = int16(s.integer("transaction.state.log.replication.factor"))
 	s.TransactionSegmentBytes = int32(s.integer("transaction.state.log.segment.bytes"))
 	s.TransactionMinISR = int32(s.integer("transaction.state.log.min.isr"))
+	s.MetricsListener = s.text("gregor.metrics.listener")
 	s.FastBoot = s.boolean("gregor.fast.boot")
 	s.Defaults = s.typed(nil)
 }
