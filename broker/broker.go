@@ -76,7 +76,7 @@ type Broker struct {
 	dir       *logdir.Dir
 	server    *wire.Server
 	metrics   *metricsServer // nil: nowhere
-	addrs     []string // of the listeners, in the order of the configuration
+	addrs     []string       // of the listeners, in the order of the configuration
 
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
 	admin   sync.Mutex
