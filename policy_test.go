@@ -29,7 +29,9 @@ func mayImport() map[string][]string {
 		"cmd":    {"broker"},
 		"compat": {"compat"},
 		// Parts of the broker see neither sockets nor files unless they are named here.
-		"broker/": {"broker/"},
+		"broker/":      {"broker/"},
+		"broker/kraft": {"broker/", "log/batch", "log/vfs"}, // reads and writes files of Kafka's metadata
+		"broker/adopt": {"broker/", "log"},                  // looks into data directories
 	}
 }
 
@@ -117,8 +119,11 @@ type violation struct {
 	key  string
 }
 
-// part finds the entry of a table for a file: "broker/" stands for the folders below broker.
+// part finds the entry of a table for a file: that of its folder, else of the top one; "broker/" stands for the folders below broker.
 func part[V any](table map[string]V, name string) (V, bool) {
+	if v, ok := table[path.Dir(name)]; ok {
+		return v, true
+	}
 	top, rest, _ := strings.Cut(name, "/")
 	if strings.Contains(rest, "/") {
 		if v, ok := table[top+"/"]; ok {
