@@ -51,20 +51,21 @@ type Broker struct {
 	fs     vfs.FS
 	now    func() time.Time
 
-	apis         []api
-	byKey        []*api
-	softwareName *regexp.Regexp
-	self         []int32   // this broker's id, as a list of replicas
-	checkers     sync.Pool // of *batch.Checker
-	converters   sync.Pool // of *batch.Converter
-	builders     sync.Pool // of *batch.Builder
-	sessions     *fetchsession.Cache
-	topics       *catalog
-	diskAlarm    diskAlarm
-	topicAlarm   alarm // topics that cannot be made
-	groupAlarm   alarm // no group coordinator
-	producerIDs  producerIDs
-	groups       *coordinator
+	apis           []api
+	byKey          []*api
+	softwareName   *regexp.Regexp
+	self           []int32   // this broker's id, as a list of replicas
+	checkers       sync.Pool // of *batch.Checker
+	converters     sync.Pool // of *batch.Converter
+	builders       sync.Pool // of *batch.Builder
+	sessions       *fetchsession.Cache
+	topics         *catalog
+	diskAlarm      diskAlarm
+	topicAlarm     alarm // topics that cannot be made
+	groupAlarm     alarm // no group coordinator
+	retentionAlarm alarm // segments that cannot be deleted
+	producerIDs    producerIDs
+	groups         *coordinator
 	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.
 	layers  []config.Layer
 	dynamic atomic.Pointer[config.Server]
@@ -82,9 +83,10 @@ type Broker struct {
 	admin   sync.Mutex
 	leaving []leaving // guarded by admin
 
-	ticks    sync.WaitGroup
-	retick   chan struct{} // capacity 1
-	stopping chan struct{} // ends the ticker
+	ticks     sync.WaitGroup
+	retick    chan struct{} // capacity 1
+	retainNow chan struct{} // capacity 1
+	stopping  chan struct{} // ends the ticker and the retention
 
 	started atomic.Bool
 	stop    sync.Once
@@ -108,6 +110,7 @@ func New(c Config) (*Broker, error) {
 		sessions:     fetchsession.New(int(conf.FetchSessionSlots)),
 		topics:       newCatalog(),
 		retick:       make(chan struct{}, 1),
+		retainNow:    make(chan struct{}, 1),
 		stopping:     make(chan struct{}),
 		done:         make(chan struct{}),
 	}
@@ -153,8 +156,9 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	if err := b.listen(); err != nil {
 		return err
 	}
-	b.ticks.Add(1)
+	b.ticks.Add(2)
 	go b.runTicks()
+	go b.runRetention()
 	return nil
 }
 

@@ -97,6 +97,7 @@ func (b *Broker) alterBroker(ctx context.Context, name string, validateOnly bool
 		}
 		t.configure(t.ownKeys(), effective)
 	}
+	b.retentionChanged()
 	return nil
 }
 

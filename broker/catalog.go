@@ -122,5 +122,6 @@ func logConfig(t config.Topic, producerExpiryMs int64) log.Config {
 		Preallocate:        t.Preallocate,
 		ProducerExpiryMs:   producerExpiryMs,
 		Compacted:          t.CleanupPolicy.Compact,
+		FileDeleteDelayMs:  t.FileDeleteDelayMs,
 	}
 }

@@ -134,6 +134,7 @@ func (b *Broker) alterTopic(ctx context.Context, name string, validateOnly bool,
 	}
 	t.configure(own, effective)
 	b.configChanged()
+	b.retentionChanged()
 	return nil
 }
 

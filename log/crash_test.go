@@ -106,6 +106,8 @@ func (m *crashModel) step() {
 	case n < 94:
 		m.clock.advance(time.Duration(m.rng.IntN(3)) * time.Second)
 		m.l.Sweep()
+	case n < 95:
+		m.retain(m.l)
 	case n < 96:
 		must(m.t, m.l.AdvanceStart(m.l.StartOffset()+m.rng.Int64N(m.l.HighWatermark()-m.l.StartOffset()+1)))
 	case n < 98:
@@ -322,6 +324,9 @@ func (m *crashModel) world(c capture) *crashModel {
 	}
 	w.lose(w.l.EndOffset())
 	w.resetSequences()
+	if w.rng.IntN(2) == 0 {
+		w.retain(w.l)
+	}
 	return &w
 }
 

@@ -28,6 +28,8 @@ type Log struct {
 	epochsNow atomic.Pointer[epochList]
 	failure   atomic.Pointer[offlineError] // why the log is offline
 	closed    atomic.Bool
+	// toldFuture says that a timestamp in the future was told of.
+	toldFuture atomic.Bool
 
 	end   markBox // log end offset; stored under mu
 	high  markBox // high watermark; stored under flush.Mutex

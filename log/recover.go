@@ -181,6 +181,9 @@ func (r *recovery) loadNewest(i int) (damage, err error) {
 		return nil, err
 	}
 	s.pin(f)
+	if !r.clean {
+		s.recovered = r.now().UnixMilli()
+	}
 	damage, err = r.load(s)
 	if err == nil && r.trust && !r.fast {
 		switch {

@@ -59,6 +59,8 @@ type segment struct {
 	// size is the end of the last whole entry. It is stored after the bytes are written, so that reads below it find them.
 	size    atomic.Int64
 	maxTime atomic.Int64 // the largest timestamp, noTime if none; of a sealed segment only when loaded
+	// recovered is when the segment was read after an unclean stop, in milliseconds; 0 if it was not.
+	recovered int64
 
 	// A sealed segment that was found at Open is looked at when it is first needed (ensure).
 	loadMu    sync.Mutex

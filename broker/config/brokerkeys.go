@@ -2,8 +2,6 @@ package config
 
 const (
 	notCleaned    = "compaction is not built yet: compacted topics keep every message"
-	notDeleted    = "retention is not built yet: nothing is deleted by age or size"
-	keptAll       = "retention and compaction are not built yet: every message is kept"
 	oneCheckpoint = "all checkpoints are written at log.flush.offset.checkpoint.interval.ms"
 	bounded       = "decompression is bounded by the broker"
 	noGroups      = "this part of consumer groups is not built: classic groups are, the newer protocol (KIP-848) is not"
@@ -72,7 +70,7 @@ func logKeys() []key {
 		{name: "log.index.interval.bytes", typ: Int, def: "4096", rule: atLeast(0), dynamic: true, doc: "Default of index.interval.bytes."},
 		{name: "log.preallocate", typ: Boolean, def: "false", dynamic: true, doc: "Default of preallocate."},
 		{name: "log.segment.delete.delay.ms", typ: Long, def: "60000", rule: atLeast(0), dynamic: true, doc: "Default of file.delete.delay.ms."},
-		{name: "log.cleanup.policy", typ: List, def: "delete", rule: oneOf{"compact", "delete"}, dynamic: true, idle: keptAll, doc: "Default of cleanup.policy."},
+		{name: "log.cleanup.policy", typ: List, def: "delete", rule: oneOf{"compact", "delete"}, dynamic: true, idle: notCleaned, doc: "Default of cleanup.policy."},
 		{name: "log.flush.interval.messages", typ: Long, def: "1", rule: atLeast(1), dynamic: true,
 			doc: "Default of flush.messages. 1 here, so that what was acknowledged survives a power cut; " + maxLong + " in Kafka."},
 		{name: "log.flush.interval.ms", typ: Long, null: true, rule: atLeast(0), dynamic: true, doc: "Default of flush.ms."},
@@ -98,11 +96,11 @@ func rollKeys() []key {
 		{name: "log.roll.hours", typ: Int, def: "168", rule: atLeast(1), doc: "Default of segment.ms in hours, when log.roll.ms is not set."},
 		{name: "log.roll.jitter.ms", typ: Long, null: true, rule: atLeast(0), dynamic: true, doc: "Default of segment.jitter.ms."},
 		{name: "log.roll.jitter.hours", typ: Int, def: "0", rule: atLeast(0), doc: "Default of segment.jitter.ms in hours, when log.roll.jitter.ms is not set."},
-		{name: "log.retention.ms", typ: Long, null: true, rule: atLeast(-1), dynamic: true, idle: notDeleted, doc: "Default of retention.ms."},
-		{name: "log.retention.minutes", typ: Int, null: true, rule: atLeast(-1), idle: notDeleted, doc: "Default of retention.ms in minutes, when log.retention.ms is not set."},
-		{name: "log.retention.hours", typ: Int, def: "168", rule: atLeast(-1), idle: notDeleted, doc: "Default of retention.ms in hours, when neither log.retention.ms nor log.retention.minutes is set."},
-		{name: "log.retention.bytes", typ: Long, def: "-1", dynamic: true, idle: notDeleted, doc: "Default of retention.bytes."},
-		{name: "log.retention.check.interval.ms", typ: Long, def: "300000", rule: atLeast(1), idle: notDeleted, doc: "Milliseconds between looks for segments to delete."},
+		{name: "log.retention.ms", typ: Long, null: true, rule: atLeast(-1), dynamic: true, doc: "Default of retention.ms."},
+		{name: "log.retention.minutes", typ: Int, null: true, rule: atLeast(-1), doc: "Default of retention.ms in minutes, when log.retention.ms is not set."},
+		{name: "log.retention.hours", typ: Int, def: "168", rule: atLeast(-1), doc: "Default of retention.ms in hours, when neither log.retention.ms nor log.retention.minutes is set."},
+		{name: "log.retention.bytes", typ: Long, def: "-1", dynamic: true, doc: "Default of retention.bytes."},
+		{name: "log.retention.check.interval.ms", typ: Long, def: "300000", rule: atLeast(1), doc: "Milliseconds between looks for segments to delete."},
 	}
 }
 

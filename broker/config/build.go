@@ -127,8 +127,7 @@ func (b *builder) readStatic() {
 		switch {
 		case problem != "":
 			b.fail(name, k.explain(problem))
-		case k.idle != "" && format(v) != k.moot && (format(v) != k.def || k.idle == notDeleted):
-			// Who relies on Kafka's default to delete old data must know as well.
+		case k.idle != "" && format(v) != k.moot && format(v) != k.def:
 			b.note(name, "has no effect: "+k.idle, false)
 		}
 	}

@@ -134,8 +134,7 @@ func TestStockProperties(t *testing.T) {
 	for _, n := range report.Grouped() {
 		lines = append(lines, n.String())
 	}
-	want := `log.retention.check.interval.ms, log.retention.hours: has no effect: ` + notDeleted + `
-num.io.threads, num.network.threads: is not supported: ` + noThreads + `
+	want := `num.io.threads, num.network.threads: is not supported: ` + noThreads + `
 zookeeper.connect, zookeeper.connection.timeout.ms: is not supported: ` + noZooKeeper
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
