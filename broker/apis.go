@@ -41,9 +41,13 @@ func (b *Broker) apiTable() []api {
 		{33, 0, 2, answer(b.handleAlterConfigs)},
 		{37, 0, 3, answer(b.handleCreatePartitions)},
 		{42, 0, 3, b.handleDeleteGroups},
+		{43, 0, 2, answer(b.handleElectLeaders)},
 		{44, 0, 1, answer(b.handleIncrementalAlterConfigs)},
+		{45, 0, 1, answer(b.handleAlterReassignments)},
+		{46, 0, 0, answer(b.handleListReassignments)},
 		{47, 0, 0, b.handleOffsetDelete},
 		{60, 0, 2, answer(b.handleDescribeCluster)},
+		{74, 0, 1, answer(b.handleListConfigResources)},
 		{75, 0, 0, answer(b.handleDescribeTopicPartitions)},
 	}
 }
