@@ -20,7 +20,7 @@ type api struct {
 func (b *Broker) apiTable() []api {
 	return []api{
 		{0, 0, 13, b.handleProduce},
-		{1, 4, 18, b.handleFetch},
+		{1, 0, 18, b.handleFetch},
 		{2, 1, 11, answer(b.handleListOffsets)},
 		{3, 0, 13, answer(b.handleMetadata)},
 		{8, 0, 10, b.handleOffsetCommit},

@@ -66,6 +66,9 @@ type Broker struct {
 	retentionAlarm alarm // segments that cannot be deleted
 	producerIDs    producerIDs
 	groups         *coordinator
+	// downgrades are what conversions for old consumers work with.
+	downgrades sync.Pool // of *downgrade
+
 	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.
 	layers  []config.Layer
 	dynamic atomic.Pointer[config.Server]
@@ -125,6 +128,7 @@ func New(c Config) (*Broker, error) {
 	}
 	b.checkers.New = func() any { return new(batch.Checker) }
 	b.converters.New = func() any { return new(batch.Converter) }
+	b.downgrades.New = func() any { return new(downgrade) }
 	b.builders.New = func() any { return new(batch.Builder) }
 	b.groups = newCoordinator(b)
 	b.apis = b.apiTable()

@@ -13,7 +13,7 @@ import (
 	"gregor/wire"
 )
 
-// Fetch (key 1), versions 4 to 18.
+// Fetch (key 1), versions 0 to 18. What is special to versions 0 to 3 is in fetchconvert.go.
 //
 //   - The answer is ranges of segment files, cut to the high watermark and to the limits of the request. The first partition that has data gives at
 //     least its first batch whole (KIP-74); partitions are served in request order, or in session order.
@@ -54,6 +54,7 @@ func (b *Broker) newFetch(r *kmsg.FetchRequest, req *wire.Request) (*fetch, erro
 		return nil, err
 	}
 	f := &fetch{
+		broker:   b,
 		session:  session,
 		version:  r.Version,
 		wake:     req.Wake,
@@ -95,6 +96,7 @@ func unknownTopic(version int16, t *topic) error {
 
 // fetch is one request that is being answered. It is used on its connection's goroutine only; its watches are woken from others.
 type fetch struct {
+	broker   *Broker
 	session  *fetchsession.Context
 	parts    []fetchPart
 	version  int16
@@ -106,19 +108,20 @@ type fetch struct {
 	limit    log.ReadLimit
 
 	got    int  // bytes read
+	kept   int  // bytes of them that are converted and in memory
 	failed bool // an error, a diverging epoch or a full partition: answer now
 }
 
 // read reads every partition again, in order, within the limits.
 func (f *fetch) read() {
-	f.got, f.failed = 0, false
+	f.got, f.kept, f.failed = 0, 0, false
 	for i := range f.parts {
 		p := &f.parts[i]
 		if p.partition != nil {
 			f.readPart(p)
 		}
-		f.got += p.slice.Size
-		if p.errorCode != 0 || p.diverging || p.slice.Size >= int(p.MaxBytes) {
+		f.got += p.size()
+		if p.errorCode != 0 || p.diverging || p.size() >= int(p.MaxBytes) {
 			f.failed = true
 		}
 	}
@@ -144,7 +147,7 @@ func (f *fetch) readPart(p *fetchPart) {
 		p.readable = l.LastStable()
 	}
 	slice, err := f.slice(p, l)
-	if err == nil && slice.Size == 0 {
+	if err == nil && slice.Size == 0 && p.converted == nil {
 		err = l.Err() // nothing more will come of a log whose disk failed
 	}
 	if err != nil {
@@ -167,6 +170,9 @@ func (f *fetch) goneError(p *fetchPart, err error) error {
 // slice reads within what the request has left. Only the first partition with data may go over it.
 func (f *fetch) slice(p *fetchPart, l *log.Log) (log.Slice, error) {
 	left := max(min(f.maxBytes-f.got, int(p.MaxBytes)), 0)
+	if f.version < 4 {
+		return f.olderSlice(p, l, left)
+	}
 	first := f.got == 0
 	slice, err := l.Read(p.FetchOffset, left, f.limit, first)
 	if err == nil && !first && slice.Size < slice.FirstBatch {
@@ -209,7 +215,7 @@ func (f *fetch) finish() *fetchBody {
 		p := &f.parts[i]
 		include := f.session.Include(i, fetchsession.Answer{
 			HighWatermark: p.hw, LastStableOffset: p.lso, LogStartOffset: p.start,
-			Error: p.errorCode != 0, Records: p.slice.Size > 0, Redirect: p.diverging,
+			Error: p.errorCode != 0, Records: p.size() > 0, Redirect: p.diverging,
 		})
 		if include {
 			body.parts = append(body.parts, p)
@@ -231,6 +237,18 @@ func (p *fetchPart) release() {
 		p.slice.Release()
 	}
 	p.slice = log.Slice{}
+	if p.converted != nil {
+		p.converted.release()
+		p.converted = nil
+	}
+}
+
+// size is how many bytes of records p answers.
+func (p *fetchPart) size() int {
+	if p.converted != nil {
+		return p.converted.size
+	}
+	return p.slice.Size
 }
 
 // Deadline implements wire.Pending.

@@ -8,7 +8,7 @@ import (
 	"gregor/wire"
 )
 
-// fetchBody is a FetchResponse of versions 4 to 18, written by our own encoder because the records are sections of files that never pass
+// fetchBody is a FetchResponse of versions 0 to 18, written by our own encoder because the records are sections of files that never pass
 // through memory. The layout is that of message FetchResponse; TestFetchBody compares every version with kmsg.
 type fetchBody struct {
 	errorCode int16 // v7+; before, it is repeated in every partition
@@ -32,6 +32,9 @@ type fetchPart struct {
 	endEpoch  int32
 	endOffset int64
 	slice     log.Slice
+	// converted takes the place of slice for a reader of an older format. Before resume there is nothing for it.
+	converted *downConversion
+	resume    int64
 	// readable is the offset up to which the last read could see, at least.
 	readable int64
 	watch    fetchWatch
@@ -43,7 +46,9 @@ func (*fetchBody) Key() int16 { return 1 }
 // Encode implements wire.Body. The payload takes over the slices.
 func (f *fetchBody) Encode(p *wire.Payload, version int16) {
 	e := fetchEncoder{p: p, version: version, flexible: version >= 12, committed: f.committed}
-	p.Buf = kbin.AppendInt32(p.Buf, 0) // throttle time
+	if version >= 1 {
+		p.Buf = kbin.AppendInt32(p.Buf, 0) // throttle time
+	}
 	if version >= 7 {
 		p.Buf = kbin.AppendInt16(p.Buf, f.errorCode)
 		p.Buf = kbin.AppendInt32(p.Buf, f.sessionID)
@@ -111,26 +116,32 @@ func (e *fetchEncoder) part(f *fetchPart) {
 	b := kbin.AppendInt32(e.p.Buf, f.Partition.Partition)
 	b = kbin.AppendInt16(b, f.errorFor(e.version))
 	b = kbin.AppendInt64(b, f.hw)
-	b = kbin.AppendInt64(b, f.lso)
+	if e.version >= 4 {
+		b = kbin.AppendInt64(b, f.lso)
+	}
 	if e.version >= 5 {
 		b = kbin.AppendInt64(b, f.start)
 	}
 	// The list of aborted transactions is null for whoever does not ask for it.
-	if e.flexible {
+	switch {
+	case e.flexible:
 		b = kbin.AppendCompactNullableArrayLen(b, 0, !e.committed)
-	} else {
+	case e.version >= 4:
 		b = kbin.AppendNullableArrayLen(b, 0, !e.committed)
 	}
 	if e.version >= 11 {
 		b = kbin.AppendInt32(b, -1) // preferred read replica
 	}
 	if e.flexible {
-		b = kbin.AppendUvarint(b, uint32(f.slice.Size)+1)
+		b = kbin.AppendUvarint(b, uint32(f.size())+1)
 	} else {
-		b = kbin.AppendInt32(b, int32(f.slice.Size))
+		b = kbin.AppendInt32(b, int32(f.size()))
 	}
 	e.p.Buf = b
-	if f.slice.Size > 0 {
+	switch {
+	case f.converted != nil:
+		e.p.Add(wire.Section{Stream: f.converted, Len: f.converted.size, Release: f.converted.release})
+	case f.slice.Size > 0:
 		e.p.Add(wire.Section{Source: f.slice.File, Off: f.slice.Pos, Len: f.slice.Size, Release: f.slice.Release})
 	}
 	e.partTags(f)

@@ -20,6 +20,7 @@ type Slice struct {
 
 	handles *HandleCache
 	file    *sharedFile
+	seg     *segment
 }
 
 // Release lets the file go. The slice must not be used afterwards.
@@ -122,7 +123,7 @@ func (s *segment) slice(offset int64, bound mark) (Slice, error) {
 	if err != nil {
 		return Slice{}, err
 	}
-	out := Slice{File: file, handles: handles, file: &s.data}
+	out := Slice{File: file, handles: handles, file: &s.data, seg: s}
 	end, err := s.endBelow(bound, file)
 	if err == nil {
 		var at place

@@ -91,11 +91,20 @@ type Source interface {
 	io.ReaderAt
 }
 
-// Section is a range of a file that is part of an answer.
+// Stream makes the bytes of a section while they are sent.
+type Stream interface {
+	// Next returns the next bytes of the section, at least one, valid until the next call. It is called on the connection's goroutine, until
+	// all Len bytes are there; what is over is not sent. An error ends the connection, as the length is out already.
+	Next() ([]byte, error)
+}
+
+// Section is a range of a file that is part of an answer, or bytes that are made on the way.
 type Section struct {
 	Source Source
 	Off    int64
 	Len    int
+	// Stream takes the place of Source and Off when it is not nil.
+	Stream Stream
 	// Release is called exactly once, when the bytes were sent or will never be.
 	Release func()
 }

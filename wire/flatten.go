@@ -12,6 +12,14 @@ func (p *Payload) Flatten() ([]byte, error) {
 		out = append(out, p.Buf[from:s.at]...)
 		from = s.at
 		b := make([]byte, s.Len)
+		if s.Stream != nil {
+			b = b[:0]
+			if err := s.pieces(func(piece []byte) error { b = append(b, piece...); return nil }); err != nil {
+				return nil, fmt.Errorf("section %d: %w", i, err)
+			}
+			out = append(out, b...)
+			continue
+		}
 		if n, err := s.Source.ReadAt(b, s.Off); n < len(b) {
 			return nil, fmt.Errorf("section %d has %d bytes of %d: %w", i, n, len(b), err)
 		}

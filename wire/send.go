@@ -20,6 +20,9 @@ const copyLimit = 60 << 10
 // errShort says that a section has fewer bytes than promised. The frame's length is out already, so only the connection's end is honest.
 var errShort = errors.New("section ends early: the file was truncated")
 
+// errStream is a section whose Stream failed. Again only the connection's end is honest.
+var errStream = errors.New("section could not be made")
+
 // errSlow says that the peer took nothing for the idle timeout.
 var errSlow = errors.New("peer takes no bytes")
 
@@ -38,7 +41,7 @@ func (c *conn) flush() *ending {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errShort):
+	case errors.Is(err, errShort), errors.Is(err, errStream):
 		return end(reasonShortSection, err.Error())
 	case errors.Is(err, errSlow):
 		return end(reasonSlowReader, fmt.Sprintf("took no bytes for %v (connections.max.idle.ms, less while others wait for its request's memory)", c.patience()))
@@ -78,7 +81,16 @@ func (c *conn) sendGathered(n int) error {
 		s := &c.out.sections[i]
 		w += copy(buf.b[w:], c.out.Buf[from:s.at])
 		from = s.at
-		if err := readSection(&s.Section, buf.b[w:w+s.Len], 0); err != nil {
+		var err error
+		if b := buf.b[w : w+s.Len]; s.Stream != nil {
+			err = s.pieces(func(piece []byte) error {
+				b = b[copy(b, piece):]
+				return nil
+			})
+		} else {
+			err = readSection(&s.Section, b, 0)
+		}
+		if err != nil {
 			return err
 		}
 		w += s.Len
@@ -96,11 +108,36 @@ func (c *conn) sendParts(section func(*Section) error) error {
 			return err
 		}
 		from = s.at
-		if err := section(&s.Section); err != nil {
+		var err error
+		if s.Stream != nil {
+			err = s.pieces(c.write)
+		} else {
+			err = section(&s.Section)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return c.write(c.out.Buf[from:])
+}
+
+// pieces gives use all bytes of a section that has a Stream.
+func (s *Section) pieces(use func([]byte) error) error {
+	for left := s.Len; left > 0; {
+		b, err := s.Stream.Next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w, %d bytes are missing: %w", errStream, left, err)
+		case len(b) == 0:
+			return fmt.Errorf("%w, %d bytes are missing: %w", errStream, left, io.ErrNoProgress)
+		}
+		b = b[:min(len(b), left)]
+		if err := use(b); err != nil {
+			return err
+		}
+		left -= len(b)
+	}
+	return nil
 }
 
 // copySection sends a section through a pooled buffer.

@@ -1,9 +1,9 @@
 package batch
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
@@ -16,9 +16,41 @@ const xerialBlock = 32 << 10
 
 // deflater holds the compressors, made when first needed.
 type deflater struct {
-	gzip *gzip.Writer
-	lz4  *lz4.Writer
-	zstd *zstd.Encoder
+	gzip   *gzip.Writer
+	lz4    *lz4.Writer
+	zstd   *zstd.Encoder
+	xerial xerialWriter
+	out    stream // of appendStream
+}
+
+// stream is a slice that is written to.
+type stream struct{ out []byte }
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.out = append(s.out, p...)
+	return len(p), nil
+}
+
+// open returns a compressor whose output goes to w, framed as Kafka's own writers do, valid until the next open. It knows the codecs that
+// message sets may have.
+func (d *deflater) open(codec Codec, w io.Writer) (io.WriteCloser, error) {
+	switch codec {
+	case Gzip:
+		if d.gzip == nil {
+			d.gzip = gzip.NewWriter(w)
+		} else {
+			d.gzip.Reset(w)
+		}
+		return d.gzip, nil
+	case Snappy:
+		return &d.xerial, d.xerial.reset(w)
+	case LZ4:
+		if err := d.openLZ4(w); err != nil {
+			return nil, err
+		}
+		return d.lz4, nil
+	}
+	return nil, fmt.Errorf("%w: %d", ErrCodec, codec)
 }
 
 // append appends body, compressed as Kafka's own writers frame it, to dst.
@@ -26,60 +58,83 @@ func (d *deflater) append(dst []byte, codec Codec, body []byte) ([]byte, error) 
 	switch codec {
 	case None:
 		return append(dst, body...), nil
-	case Gzip:
-		return d.appendGzip(dst, body)
-	case Snappy:
-		return appendXerial(dst, body), nil
-	case LZ4:
-		return d.appendLZ4(dst, body)
+	case Gzip, Snappy, LZ4:
+		return d.appendStream(dst, codec, body)
 	case Zstd:
 		return d.appendZstd(dst, body)
 	}
 	return dst, fmt.Errorf("%w: %d", ErrCodec, codec)
 }
 
-func (d *deflater) appendGzip(dst, body []byte) ([]byte, error) {
-	out := bytes.NewBuffer(dst)
-	if d.gzip == nil {
-		d.gzip = gzip.NewWriter(out)
-	} else {
-		d.gzip.Reset(out)
+// appendStream appends body, compressed by a codec of open.
+func (d *deflater) appendStream(dst []byte, codec Codec, body []byte) ([]byte, error) {
+	d.out.out = dst
+	defer func() { d.out.out = nil }()
+	w, err := d.open(codec, &d.out)
+	if err == nil {
+		_, err = w.Write(body)
 	}
-	if _, err := d.gzip.Write(body); err != nil {
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
 		return dst, err
 	}
-	err := d.gzip.Close()
-	return out.Bytes(), err
+	return d.out.out, nil
 }
 
-func appendXerial(dst, body []byte) []byte {
-	dst = append(dst, xerialMagic...)
-	dst = append(dst, 0, 0, 0, 1, 0, 0, 0, 1)
-	for len(body) > 0 {
-		n := min(len(body), xerialBlock)
-		block := snappy.Encode(nil, body[:n])
-		dst = binary.BigEndian.AppendUint32(dst, uint32(len(block)))
-		dst = append(dst, block...)
-		body = body[n:]
+func (d *deflater) openLZ4(w io.Writer) error {
+	if d.lz4 != nil {
+		d.lz4.Reset(w)
+		return nil
 	}
-	return dst
+	d.lz4 = lz4.NewWriter(w)
+	return d.lz4.Apply(lz4.BlockSizeOption(lz4.Block64Kb), lz4.ChecksumOption(false), lz4.ConcurrencyOption(1))
 }
 
-func (d *deflater) appendLZ4(dst, body []byte) ([]byte, error) {
-	out := bytes.NewBuffer(dst)
-	if d.lz4 == nil {
-		d.lz4 = lz4.NewWriter(out)
-		if err := d.lz4.Apply(lz4.BlockSizeOption(lz4.Block64Kb), lz4.ChecksumOption(false), lz4.ConcurrencyOption(1)); err != nil {
-			return dst, err
+// xerialWriter writes the stream that snappy-java writes.
+type xerialWriter struct {
+	w     io.Writer
+	block []byte // not compressed yet
+	out   []byte
+}
+
+func (x *xerialWriter) reset(w io.Writer) error {
+	x.w, x.block = w, x.block[:0]
+	x.out = append(append(x.out[:0], xerialMagic...), 0, 0, 0, 1, 0, 0, 0, 1)
+	_, err := w.Write(x.out)
+	return err
+}
+
+func (x *xerialWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		k := min(len(p), xerialBlock-len(x.block))
+		x.block, p = append(x.block, p[:k]...), p[k:]
+		if len(x.block) < xerialBlock {
+			break
 		}
-	} else {
-		d.lz4.Reset(out)
+		if err := x.Close(); err != nil {
+			return 0, err
+		}
 	}
-	if _, err := d.lz4.Write(body); err != nil {
-		return dst, err
+	return n, nil
+}
+
+// Close writes the block that is begun.
+func (x *xerialWriter) Close() error {
+	if len(x.block) == 0 {
+		return nil
 	}
-	err := d.lz4.Close()
-	return out.Bytes(), err
+	if x.out == nil || cap(x.out) < 4+snappy.MaxEncodedLen(xerialBlock) {
+		x.out = make([]byte, 4+snappy.MaxEncodedLen(xerialBlock))
+	}
+	x.out = x.out[:cap(x.out)]
+	z := snappy.Encode(x.out[4:], x.block)
+	x.block = x.block[:0]
+	binary.BigEndian.PutUint32(x.out, uint32(len(z)))
+	_, err := x.w.Write(x.out[:4+len(z)])
+	return err
 }
 
 func (d *deflater) appendZstd(dst, body []byte) ([]byte, error) {

@@ -43,7 +43,7 @@ func bombs(t *testing.T) map[Codec][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream := appendXerial(nil, first)
+	stream := xerial(nil, first)
 	block := snappy.Encode(nil, make([]byte, xerialBlock))
 	block = append(binary.BigEndian.AppendUint32(nil, uint32(len(block))), block...)
 	out[Snappy] = append(stream, bytes.Repeat(block, size/xerialBlock)...)
@@ -121,7 +121,7 @@ func TestSnappyFlavours(t *testing.T) {
 		{"raw", snappy.Encode(nil, body), true},
 		{"blocks of 10", stream(10), true},
 		{"blocks of 1 MiB", stream(1 << 20), true},
-		{"two streams", append(appendXerial(nil, body[:half]), appendXerial(nil, body[half:])...), true},
+		{"two streams", append(xerial(nil, body[:half]), xerial(nil, body[half:])...), true},
 		{"header only", stream(10)[:16], false},
 		{"half a header", stream(10)[:12], false},
 		{"version 0", change(stream(10), 11, 0), false},
@@ -292,4 +292,14 @@ func TestXXH32(t *testing.T) {
 			t.Errorf("%q byte by byte: %08x", in, x.sum())
 		}
 	}
+}
+
+// xerial is body as snappy-java writes it.
+func xerial(dst, body []byte) []byte {
+	var d deflater
+	dst, err := d.append(dst, Snappy, body)
+	if err != nil {
+		panic(err)
+	}
+	return dst
 }
