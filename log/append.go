@@ -44,6 +44,11 @@ func (l *Log) append(b []byte, h *batch.Header) (Appended, error) {
 			return Appended{BaseOffset: dup.FirstOffset, LastOffset: dup.LastOffset, Timestamp: dup.Timestamp, Duplicate: true}, nil
 		}
 	}
+	return l.write(b, h, now, nil)
+}
+
+// write puts the batch b at the log end, with Log.mu held; marker is what b says if it is a control batch.
+func (l *Log) write(b []byte, h *batch.Header, now int64, marker *producer.Marker) (Appended, error) {
 	end := l.end.load()
 	h.BaseOffset = end.offset
 	s, err := l.rollIfDue(h, now)
@@ -62,7 +67,10 @@ func (l *Log) append(b []byte, h *batch.Header) (Appended, error) {
 	s.account(pos, &entry)
 	l.changed = true
 	l.snapshots.since += int64(len(b))
-	if h.ProducerID >= 0 {
+	switch {
+	case marker != nil:
+		l.rememberMarker(s, *marker, h.BaseOffset, now)
+	case h.ProducerID >= 0:
 		l.remember(h, now)
 	}
 	// Readers look for bytes below end only after end is stored, so size goes first.

@@ -26,6 +26,8 @@ type crashModel struct {
 
 	written   map[int64][]byte // by base offset; the newest that was there
 	seq       map[int64]int32  // next sequence of each producer
+	txns      map[int64]*txnProducer
+	unsynced  bool // since the log was opened
 	epoch     int32
 	ts        int64
 	point     int64 // checkpointed recovery point
@@ -47,7 +49,8 @@ type capture struct {
 }
 
 func newCrashModel(t *testing.T, seed uint64) *crashModel {
-	m := &crashModel{t: t, rng: rng(seed), written: make(map[int64][]byte), seq: make(map[int64]int32), low: math.MaxInt64}
+	m := &crashModel{t: t, rng: rng(seed), written: make(map[int64][]byte), seq: make(map[int64]int32),
+		txns: make(map[int64]*txnProducer), low: math.MaxInt64}
 	m.o, m.clock = options(nil), newClock()
 	m.o.Now = m.clock.Now
 	m.o.Config = Config{SegmentBytes: 600 + m.rng.Int64N(3000), IndexIntervalBytes: 1 + m.rng.IntN(300), SegmentIndexBytes: 400,
@@ -123,6 +126,10 @@ func (m *crashModel) step() {
 }
 
 func (m *crashModel) append() {
+	if m.rng.IntN(3) == 0 {
+		m.transact()
+		return
+	}
 	o := batch.Options{Codec: batch.Codec(m.rng.IntN(2) * 4)}
 	n := 1 + m.rng.IntN(4)
 	if id := m.rng.Int64N(4); id > 0 {
@@ -207,6 +214,7 @@ func (m *crashModel) resetSequences() {
 	for _, p := range m.l.Producers() {
 		m.seq[p.ProducerID] = p.LastSequence + 1
 	}
+	m.resetTransactions()
 }
 
 // check compares all of l with what was written.
@@ -222,7 +230,7 @@ func (m *crashModel) check(l *Log) {
 		if i == 0 {
 			start = min(start, h.BaseOffset)
 		}
-		if h.ProducerID >= 0 {
+		if h.ProducerID >= 0 && !h.Control() {
 			lastOf[h.ProducerID] = h
 		}
 		epochs, _ = epochs.assign(h.LeaderEpoch, max(h.BaseOffset, l.StartOffset()))
@@ -231,6 +239,7 @@ func (m *crashModel) check(l *Log) {
 	if !m.restarted {
 		m.checkProducers(l, lastOf)
 		m.checkEpochs(l, epochs)
+		m.checkTransactions(l)
 	}
 	m.checkTimes(l, got)
 }
@@ -240,6 +249,9 @@ func (m *crashModel) checkProducers(l *Log, lastOf map[int64]batch.Header) {
 	known := make(map[int64]int32)
 	for _, p := range l.Producers() {
 		known[p.ProducerID] = p.LastSequence
+		if p.Epoch > lastOf[p.ProducerID].ProducerEpoch {
+			delete(lastOf, p.ProducerID) // a marker began a new epoch
+		}
 	}
 	for id, h := range lastOf {
 		if last, ok := known[id]; !ok || last != h.LastSequence() {
@@ -309,7 +321,7 @@ func (m *crashModel) world(c capture) *crashModel {
 	w := *m
 	w.mem, w.point, w.start, w.captures, w.chance = c.disk, c.point, c.start, nil, 0
 	w.restarted = w.restarted || c.restarting
-	w.written, w.seq = c.written, make(map[int64]int32)
+	w.written, w.seq, w.txns = c.written, make(map[int64]int32), make(map[int64]*txnProducer)
 	w.open(false)
 	if w.l.EndOffset() < c.surely {
 		m.t.Fatalf("after a cut at %q the log ends at %d, consumers saw %d", c.op, w.l.EndOffset(), c.surely)
@@ -317,8 +329,11 @@ func (m *crashModel) world(c capture) *crashModel {
 	if high := w.l.HighWatermark(); high > w.l.EndOffset() {
 		m.t.Fatalf("high watermark %d, end %d", high, w.l.EndOffset())
 	}
+	w.unsynced = true
 	w.check(w.l)
 	runSync(m.t, w.l)
+	w.unsynced = false
+	w.check(w.l)
 	if w.l.HighWatermark() != w.l.EndOffset() {
 		m.t.Fatalf("after a sync the high watermark is %d, the end %d", w.l.HighWatermark(), w.l.EndOffset())
 	}
@@ -400,6 +415,7 @@ func TestCrashDuringRecovery(t *testing.T) {
 				if l.EndOffset() < surely {
 					t.Fatalf("seed %d: after a crash in recovery the log ends at %d, consumers saw %d", seed, l.EndOffset(), surely)
 				}
+				m.unsynced = true
 				m.check(l)
 				must(t, l.Close())
 			}

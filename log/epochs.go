@@ -83,6 +83,9 @@ func (list epochList) encode() []byte {
 var errEpochFile = errors.New("not a leader epoch checkpoint")
 
 func decodeEpochs(b []byte) (epochList, error) {
+	if !bytes.HasSuffix(b, []byte("\n")) {
+		return nil, fmt.Errorf("%w: the last line has no end", errEpochFile) // a torn one may still be a number
+	}
 	lines := bytes.Split(bytes.TrimRight(b, "\n"), []byte("\n"))
 	if len(lines) < 2 || string(lines[0]) != "0" {
 		return nil, fmt.Errorf("%w: no version 0", errEpochFile)

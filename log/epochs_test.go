@@ -94,3 +94,13 @@ func FuzzEpochs(f *testing.F) {
 		}
 	})
 }
+
+// TestTornEpochs: no part of a checkpoint is taken for a whole one, not even one whose last number only lost digits.
+func TestTornEpochs(t *testing.T) {
+	whole := epochList{{0, 0}, {1, 76}}.encode()
+	for n := range whole {
+		if list, err := decodeEpochs(whole[:n]); err == nil {
+			t.Errorf("%q is taken for %v", whole[:n], list)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 // inventory is what a log's directory holds.
 type inventory struct {
 	bases     []int64              // of the .log files, ascending
-	files     map[fileKey]struct{} // .index and .timeindex files
+	files     map[fileKey]struct{} // .index, .timeindex and .txnindex files
 	snapshots []int64              // ascending
 	epochs    bool                 // there is a leader-epoch-checkpoint
 	made      bool                 // the directory was made just now
@@ -65,7 +65,7 @@ func (inv *inventory) add(l *Log, name string) error {
 	switch ext {
 	case logExt:
 		inv.bases = append(inv.bases, offset)
-	case indexExt, timeExt:
+	case indexExt, timeExt, txnExt:
 		inv.files[fileKey{offset, ext}] = struct{}{}
 	case snapshotExt:
 		inv.snapshots = append(inv.snapshots, offset)

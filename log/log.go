@@ -49,6 +49,9 @@ type Log struct {
 	snapshots snapshotList
 	changed   bool // the indexes and the snapshot on disk are not those of the log's end
 
+	// proving is held while a transaction index is compared with the log.
+	proving sync.Mutex
+
 	flush   flushState
 	waiters waiters
 }
@@ -94,8 +97,10 @@ func (l *Log) EndOffset() int64 { return l.end.offset.Load() }
 // HighWatermark is the offset up to which consumers read.
 func (l *Log) HighWatermark() int64 { return l.high.offset.Load() }
 
-// LastStable is the offset up to which read_committed consumers read.
-func (l *Log) LastStable() int64 { return min(l.HighWatermark(), l.firstOpen.Load()) }
+// LastStable is the offset up to which read_committed consumers read. A transaction that began below the log start holds it there.
+func (l *Log) LastStable() int64 {
+	return min(l.HighWatermark(), max(l.firstOpen.Load(), l.StartOffset()))
+}
 
 // RecoveryPoint is the offset below which everything is durable, indexes of sealed segments too.
 func (l *Log) RecoveryPoint() int64 { return l.synced.Load() }

@@ -1,7 +1,6 @@
 package log
 
 import (
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"math"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"gregor/log/batch"
-	"gregor/log/producer"
 )
 
 // snapshotEvery is after how many bytes of new batches Tick writes a producer snapshot: recovery reads no more headers than
@@ -167,58 +165,4 @@ func (l *Log) flushDue(now time.Time) bool {
 		return false
 	}
 	return now.Sub(f.seenAt).Milliseconds() >= l.cfg.Load().FlushMs
-}
-
-// controlTypes of markers in the key of a control record (KIP-98).
-const (
-	controlAbort  = 0
-	controlCommit = 1
-)
-
-// replay brings the producer state up to date with one entry of the log, which lies in b as far as its header; whole reads all
-// of it. It is used before the log is shared, or with Log.mu held.
-func (l *Log) replay(b []byte, whole func() ([]byte, error), now int64) error {
-	h, err := batch.ReadHeader(b)
-	if err != nil || h.ProducerID < 0 {
-		return err
-	}
-	if !h.Control() {
-		l.producers.Append(producerBatch(&h), h.BaseOffset, now)
-		return nil
-	}
-	if b, err = whole(); err != nil {
-		return err
-	}
-	marker, err := readMarker(b, &h)
-	if err != nil {
-		l.logger.Warn("control batch is not readable and ends no transaction", "dir", l.Dir(), "offset", h.BaseOffset, "error", err)
-		return nil
-	}
-	if marker.ProducerID >= 0 {
-		l.producers.AppendMarker(marker, h.BaseOffset, now)
-	}
-	return nil
-}
-
-// readMarker reads the record of a control batch. A control batch of another kind has producer id -1.
-func readMarker(b []byte, h *batch.Header) (producer.Marker, error) {
-	var reader batch.Reader
-	var record batch.Record
-	none := producer.Marker{ProducerID: -1}
-	if err := reader.Reset(b, 0); err != nil {
-		return none, err
-	}
-	if !reader.Next(&record) || len(record.Key) < 4 {
-		return none, reader.Err()
-	}
-	kind := binary.BigEndian.Uint16(record.Key[2:])
-	if kind != controlAbort && kind != controlCommit {
-		return none, nil
-	}
-	marker := producer.Marker{ProducerID: h.ProducerID, Epoch: h.ProducerEpoch, Timestamp: h.MaxTimestamp, CoordinatorEpoch: -1,
-		Commit: kind == controlCommit}
-	if len(record.Value) >= 6 {
-		marker.CoordinatorEpoch = int32(binary.BigEndian.Uint32(record.Value[2:]))
-	}
-	return marker, nil
 }

@@ -94,7 +94,7 @@ func (l *Log) bound(limit ReadLimit) mark {
 		return l.end.load()
 	}
 	high := l.high.load()
-	if open := l.firstOpen.Load(); limit == ToLastStable && open < high.offset {
+	if open := max(l.firstOpen.Load(), l.StartOffset()); limit == ToLastStable && open < high.offset {
 		return mark{offset: open, segment: high.segment, pos: unknownPos}
 	}
 	return high

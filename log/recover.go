@@ -46,6 +46,8 @@ type recovery struct {
 	cut    bool      // something was cut off or removed
 	stored epochList // the checkpoint; nil: none
 	epoch  epochList // with the epochs of the batches that were read
+
+	replayed []*segment // whose transaction index comes from the replay
 }
 
 func (r *recovery) run(logStart int64) error {
@@ -227,7 +229,7 @@ func (r *recovery) sealRecovered(s *segment) error {
 		return err
 	}
 	s.unpin()
-	for _, ext := range []string{logExt, indexExt, timeExt} {
+	for _, ext := range append(s.indexes(), logExt) {
 		r.needSync(&fileSync{r.Log, s.name(ext)})
 	}
 	return nil

@@ -61,35 +61,42 @@ func (r *recovery) loadProducers() error {
 		}
 		if ok {
 			from = max(from, offset)
+			if high := r.HighWatermark(); offset > high {
+				// The snapshot does not say which transactions have their marker between, where it is not durable yet.
+				r.producers.Hold(r.start.Load(), offset-1)
+			}
 			if err := r.backfill(offset); err != nil {
 				return err
 			}
 			break
 		}
-		r.inv.snapshots = r.inv.snapshots[:i]
+		r.inv.snapshots = slices.Delete(r.inv.snapshots, i, i+1)
+	}
+	if err := r.beginAborted(from); err != nil {
+		return err
 	}
 	if from >= r.end {
+		r.producers.SetHighWatermark(r.HighWatermark())
 		r.publishFirstOpen()
-		return nil
+		return r.endAborted()
 	}
 	err := r.entries(from, func(scan *scanner, file vfs.File) (bool, error) {
 		if scan.entry.Magic < 2 || scan.entry.BaseOffset < from {
 			return true, nil
 		}
 		r.snapshots.since += int64(scan.entry.Size)
-		head, err := scan.header()
-		if err != nil {
-			return false, err
+		done, err := r.replay(r.producers, scan, file, now)
+		if done != nil {
+			r.noteAborted(done)
 		}
-		at, size := scan.at, scan.entry.Size
-		return true, r.replay(head, func() ([]byte, error) { return readAt(file, at, size) }, now)
+		return err == nil, err
 	})
 	if err != nil {
 		return fmt.Errorf("reading the producers of %s: %w", r.Dir(), err)
 	}
 	r.producers.SetHighWatermark(r.HighWatermark())
 	r.publishFirstOpen()
-	return nil
+	return r.endAborted()
 }
 
 // restore loads the snapshot at offset. False: it is not usable and was removed.

@@ -52,7 +52,7 @@ func (l *Log) roll(old *segment) (*segment, error) {
 	}
 	// What is synced before the new segment's first byte counts as durable: first the old one's files, then the directory.
 	l.needSync(&segmentSync{old})
-	for _, ext := range []string{indexExt, timeExt} {
+	for _, ext := range old.indexes() {
 		l.needSync(&fileSync{l, old.name(ext)})
 	}
 	l.needSync(&fileSync{l, fileName(end.offset, snapshotExt)})
@@ -85,6 +85,8 @@ func (l *Log) createSegment(base int64) (*segment, error) {
 		return nil, errors.Join(err, f.Close(), l.fs.Remove(path))
 	}
 	s.pin(f)
+	s.proven.Store(base)
+	s.firstOpen.Store(l.firstOpen.Load())
 	l.needDirSync()
 	return s, nil
 }

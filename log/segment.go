@@ -56,6 +56,11 @@ type segment struct {
 	data    sharedFile
 	offsets sparse
 	times   sparse
+	aborted sparse // transactions that a marker in this segment aborted
+	// proven: entries of aborted for markers from this offset on are what the log says; unproven: none are.
+	proven atomic.Int64
+	// firstOpen is what Log.firstOpen was when the segment began; unknownOpen: see openAtBase.
+	firstOpen atomic.Int64
 	// size is the end of the last whole entry. It is stored after the bytes are written, so that reads below it find them.
 	size    atomic.Int64
 	maxTime atomic.Int64 // the largest timestamp, noTime if none; of a sealed segment only when loaded
@@ -79,12 +84,16 @@ type segmentWriter struct {
 	maxTimeOffset int64 // last offset of the batch that has maxTime
 	indexedTime   int64 // timestamp of the last entry of the time index; noTime while it is empty
 	sinceIndex    int   // bytes since the batch of the last index entry
+	abortedInFile int   // entries of the transaction index that were written to its file
 }
 
 func newSegment(l *Log, base int64) *segment {
 	s := &segment{log: l, base: base}
 	s.offsets.init(s, indexExt, offsetEntrySize)
 	s.times.init(s, timeExt, timeEntrySize)
+	s.aborted.init(s, txnExt, txnEntrySize)
+	s.proven.Store(unproven)
+	s.firstOpen.Store(unknownOpen)
 	s.maxTime.Store(noTime)
 	s.writer = segmentWriter{created: l.now().UnixMilli(), firstTime: noTime, indexedTime: noTime, maxTimeOffset: base}
 	if cfg := l.cfg.Load(); cfg.SegmentJitterMs > 0 {
@@ -113,7 +122,7 @@ func (s *segment) unpin() {
 
 // retire lets the handles go: readers that have one keep it until they release it.
 func (s *segment) retire() {
-	for _, f := range []*sharedFile{&s.data, &s.offsets.file, &s.times.file} {
+	for _, f := range []*sharedFile{&s.data, &s.offsets.file, &s.times.file, &s.aborted.file} {
 		s.log.handles.drop(f)
 	}
 	s.unpin()
@@ -168,10 +177,18 @@ func (s *segment) addTime() {
 // files are not synced.
 func (s *segment) seal() error {
 	s.addTime()
-	if err := errors.Join(s.offsets.seal(), s.times.seal()); err != nil {
+	if err := errors.Join(s.offsets.seal(), s.times.seal(), s.aborted.seal()); err != nil {
 		return fmt.Errorf("writing the indexes of %s: %w", s.path(logExt), err)
 	}
 	return nil
+}
+
+// indexes are the extensions of the index files that s has; there is no transaction index where nothing was aborted.
+func (s *segment) indexes() []string {
+	if s.aborted.entries() == 0 {
+		return []string{indexExt, timeExt}
+	}
+	return []string{indexExt, timeExt, txnExt}
 }
 
 // full says that the indexes hold no further entries. The time index keeps a place for the one that sealing adds.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Layout of the index files, big-endian (Kafka's OffsetIndex and TimeIndex). Frozen: this is on disk.
+// Layout of the index files, big-endian (Kafka's OffsetIndex and TimeIndex; the transaction index is in txnindex.go). Frozen: this is on disk.
 const (
 	offsetEntrySize = 8  // offset - base int32, position int32
 	timeEntrySize   = 12 // timestamp int64, offset - base int32
@@ -41,10 +41,13 @@ func (x *sparse) init(seg *segment, ext string, width int) {
 	x.tail.Store(&tail{})
 }
 
-// key is what an entry is found by: the relative offset, or the timestamp.
+// key is what an entry is found by: the relative offset, the timestamp, or the offset of the marker.
 func (x *sparse) key(entry []byte) int64 {
-	if x.width == offsetEntrySize {
+	switch x.width {
+	case offsetEntrySize:
 		return int64(int32(binary.BigEndian.Uint32(entry)))
+	case txnEntrySize:
+		return int64(binary.BigEndian.Uint64(entry[txnLastPos:]))
 	}
 	return int64(binary.BigEndian.Uint64(entry))
 }
@@ -83,6 +86,9 @@ func (x *sparse) write(at int, entries []byte) error {
 	fsys, name := x.seg.log.fs, x.seg.path(x.ext)
 	f, err := fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
+		if x.width == txnEntrySize && len(entries) == 0 && at == 0 {
+			return nil // made on first use, as Kafka does
+		}
 		f, err = fsys.Create(name)
 	}
 	if err != nil {
@@ -125,7 +131,7 @@ func (x *sparse) cut(n int) error {
 // found is an entry and its number; number -1: none.
 type found struct {
 	number int
-	entry  [timeEntrySize]byte
+	entry  [txnEntrySize]byte // of the largest kind
 }
 
 // floor finds the last entry whose key is at most target.

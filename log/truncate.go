@@ -178,7 +178,7 @@ func (s *segment) cutIndexes(end int64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.offsets.cut(last.number+1), s.times.cut(newest.number+1))
+	return errors.Join(s.offsets.cut(last.number+1), s.times.cut(newest.number+1), s.cutAborted(end))
 }
 
 // reopenCut opens the file of s for writing, cuts it at pos and reads what is left, as after a clean stop.

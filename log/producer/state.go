@@ -146,6 +146,10 @@ func (s *State) SetHighWatermark(hw int64) {
 	s.ended = slices.DeleteFunc(s.ended, func(t txn) bool { return t.last < hw })
 }
 
+// Hold makes first the first open offset until the high watermark has passed offset last: for a state restored from a snapshot, which does not
+// say which transactions were ended by a marker at last or below.
+func (s *State) Hold(first, last int64) { s.ended = insert(s.ended, txn{first: first, last: last}) }
+
 // insert keeps list sorted by first offset. Transactions start in offset order, so it is nearly always an append.
 func insert(list []txn, t txn) []txn {
 	i := len(list)

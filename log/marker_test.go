@@ -1,0 +1,133 @@
+package log
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"gregor/log/batch"
+	"gregor/log/producer"
+	"gregor/log/vfs"
+)
+
+// inTransaction makes a transactional batch of one record.
+func inTransaction(t testing.TB, id int64, sequence int32) []byte {
+	t.Helper()
+	return batchOf(t, 1, 20, 1000, batch.Options{Producer: &batch.Producer{ID: id, Sequence: sequence}, Transactional: true})
+}
+
+// TestLastStableFollowsDurableMarkers: a marker moves the last stable offset when it is durable, not when it is written, and wakes who waits for it.
+func TestLastStableFollowsDurableMarkers(t *testing.T) {
+	l := mustOpen(t, options(newFS(t)))
+	defer l.Abandon()
+	mustAppend(t, l, inTransaction(t, 1, 0))
+	mustAppend(t, l, inTransaction(t, 2, 0))
+	must(t, l.Flush())
+	if l.HighWatermark() != 2 || l.LastStable() != 0 {
+		t.Fatalf("high watermark %d, last stable %d, want 2 and 0", l.HighWatermark(), l.LastStable())
+	}
+	w := &wakes{}
+	if l.Watch(w, 1, ToLastStable) {
+		t.Fatal("offset 0 is stable before its transaction ended")
+	}
+	a, err := l.AppendMarker(producer.Marker{ProducerID: 1, Commit: false}, 4)
+	must(t, err)
+	if a.BaseOffset != 2 || a.LastOffset != 2 || l.LastStable() != 0 || w.count() != 0 {
+		t.Fatalf("marker at %+v, last stable %d, %d wakes before the sync", a, l.LastStable(), w.count())
+	}
+	must(t, l.Flush())
+	if l.LastStable() != 1 || w.count() != 1 {
+		t.Fatalf("last stable %d, %d wakes after the sync, want 1 and 1", l.LastStable(), w.count())
+	}
+	if _, err := l.AppendMarker(producer.Marker{ProducerID: 2, Commit: true}, 4); err != nil {
+		t.Fatal(err)
+	}
+	must(t, l.Flush())
+	got, err := l.AbortedIn(0, 4)
+	must(t, err)
+	if l.LastStable() != 4 || !slices.Equal(got, []AbortedTxn{{ProducerID: 1, FirstOffset: 0, LastOffset: 2, LastStableOffset: 1}}) {
+		t.Fatalf("last stable %d, aborted %+v", l.LastStable(), got)
+	}
+}
+
+// TestMarkerBytes: the marker in the log is what Kafka writes, checked in package batch, with offset and leader epoch.
+func TestMarkerBytes(t *testing.T) {
+	o := options(newFS(t))
+	l := mustOpen(t, o)
+	defer l.Abandon()
+	mustAppend(t, l, inTransaction(t, 1, 0))
+	_, err := l.AppendMarker(producer.Marker{ProducerID: 1, CoordinatorEpoch: 9, Timestamp: 5}, 4)
+	must(t, err)
+	want := batch.AppendMarker(nil, batch.Producer{ID: 1}, o.Now().UnixMilli(), 9, false)
+	batch.Stamp(want, 1, 4)
+	if got := readAll(t, l, 1, ToLogEnd); len(got) != 1 || !bytes.Equal(got[0], want) {
+		t.Fatalf("the log has %x, want %x", got, want)
+	}
+}
+
+// TestMarkerRefused: markers of old epochs and old coordinators write nothing.
+func TestMarkerRefused(t *testing.T) {
+	l := mustOpen(t, options(newFS(t)))
+	defer l.Abandon()
+	_, err := l.AppendMarker(producer.Marker{ProducerID: 1, Epoch: 5, CoordinatorEpoch: 5}, 0)
+	must(t, err)
+	for _, c := range []struct {
+		m    producer.Marker
+		want error
+	}{
+		{producer.Marker{ProducerID: 1, Epoch: 4, CoordinatorEpoch: 5}, producer.ErrFenced},
+		{producer.Marker{ProducerID: 1, Epoch: 5, CoordinatorEpoch: 4}, producer.ErrCoordinatorFenced},
+		{producer.Marker{ProducerID: -1, Epoch: 5, CoordinatorEpoch: 5}, batch.ErrInvalid},
+	} {
+		if _, err := l.AppendMarker(c.m, 0); !errors.Is(err, c.want) || l.EndOffset() != 1 {
+			t.Errorf("%+v: %v, want %v; the log ends at %d", c.m, err, c.want, l.EndOffset())
+		}
+	}
+}
+
+// TestKafkaTxnIndex opens a partition of a real Apache Kafka: its transaction index is right as it is, and without it an equal one is made.
+func TestKafkaTxnIndex(t *testing.T) {
+	for _, version := range []string{"3.9.1", "4.4.0"} {
+		for _, missing := range []bool{false, true} {
+			o := options(newFS(t))
+			must(t, o.FS.MkdirAll(o.Dir))
+			for _, name := range []string{"00000000000000000000.log", "00000000000000000000.txnindex", "00000000000000000167.snapshot"} {
+				if b := kafkaFile(t, version, name); !missing || filepath.Ext(name) != txnExt {
+					must(t, writeFile(o.FS, filepath.Join(o.Dir, name), b))
+				}
+			}
+			lines := &logLines{}
+			o.Logger, o.Clean, o.RecoveryPoint = lines.logger(), true, 167
+			l := mustOpen(t, o)
+			index := kafkaFile(t, version, "00000000000000000000.txnindex")
+			got, err := l.AbortedIn(0, l.EndOffset())
+			must(t, err)
+			var encoded []byte
+			for _, a := range got {
+				encoded = appendAborted(encoded, a)
+			}
+			if !bytes.Equal(encoded, index) || len(index) == 0 {
+				t.Errorf("%s: aborted transactions are %+v", version, got)
+			}
+			if lines.has("transaction index") != missing {
+				t.Errorf("%s, missing %v: logged %s", version, missing, lines.buf.String())
+			}
+			must(t, l.Close())
+			file, err := vfs.ReadFile(o.FS, filepath.Join(o.Dir, fileName(0, txnExt)), 1<<20)
+			must(t, err)
+			if !bytes.Equal(file, index) {
+				t.Errorf("%s: the file is\n%x\nKafka's is\n%x", version, file, index)
+			}
+		}
+	}
+}
+
+func kafkaFile(t *testing.T, version, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("producer", "testdata", "kafka-"+version, name))
+	must(t, err)
+	return b
+}
