@@ -3,121 +3,100 @@ package peer
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"gregor/compat/harness"
 	"gregor/compat/jars"
 )
 
-const (
-	startLimit = 90 * time.Second
-	stopLimit  = 60 * time.Second
-	clusterID  = "Z3JlZ29yLWNvbXBhdC1rYQ" // any 16 bytes in base64
-)
+const clusterID = "Z3JlZ29yLWNvbXBhdC1rYQ" // any 16 bytes in base64
 
 // Kafka is one running Apache Kafka.
 type Kafka struct {
 	*harness.Broker
 	Dir string // its log directory
 
-	cmd  *exec.Cmd
-	done chan struct{}
-	log  string
+	daemon *daemon
 }
 
-// Start formats dir unless it is formatted and starts Kafka of that version on it.
-func Start(tb testing.TB, version, dir string) *Kafka {
+// Start formats dir unless it is formatted and starts Kafka of that version on it in KRaft mode, with settings of the caller's (key=value).
+func Start(tb testing.TB, version, dir string, settings ...string) *Kafka {
 	tb.Helper()
-	lib, err := jars.Tools(version).Ensure(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
 	addr, controller := harness.FreeAddr(tb), harness.FreeAddr(tb)
-	work := tb.TempDir()
-	props := filepath.Join(work, "server.properties")
-	if err := os.WriteFile(props, []byte(properties(addr, controller, dir)), 0o644); err != nil {
-		tb.Fatal(err)
-	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@%s\n", controller)
+	fmt.Fprintf(&b, "listeners=PLAINTEXT://%s,CONTROLLER://%s\nadvertised.listeners=PLAINTEXT://%s\n", addr, controller, addr)
+	b.WriteString("controller.listener.names=CONTROLLER\nlistener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n")
+	lib, props := prepare(tb, version, dir, b.String(), settings)
 	if _, err := os.Stat(filepath.Join(dir, "meta.properties")); err != nil {
 		format := jars.Java(tb.Context(), lib+"/*", "kafka.tools.StorageTool", "format", "-t", clusterID, "-c", props)
 		if out, err := format.CombinedOutput(); err != nil {
 			tb.Fatalf("format for Kafka %s: %v\n%s", version, err, out)
 		}
 	}
-	k := &Kafka{Broker: harness.At(addr), Dir: dir, done: make(chan struct{}), log: filepath.Join(work, "kafka.log")}
-	k.run(tb, jars.Java(tb.Context(), lib+"/*", "kafka.Kafka", props))
-	return k
+	return run(tb, lib, props, addr, dir)
 }
 
-func properties(addr, controller, dir string) string {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@%s\n", controller)
-	fmt.Fprintf(&b, "listeners=PLAINTEXT://%s,CONTROLLER://%s\nadvertised.listeners=PLAINTEXT://%s\n", addr, controller, addr)
-	b.WriteString("controller.listener.names=CONTROLLER\nlistener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n")
-	b.WriteString("offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n")
-	fmt.Fprintf(&b, "log.dirs=%s\n", dir)
-	return b.String()
-}
-
-func (k *Kafka) run(tb testing.TB, cmd *exec.Cmd) {
+// StartOnZooKeeper starts Kafka of a version up to 3.9 on dir, with a ZooKeeper of its own, as most brokers of those versions ran.
+func StartOnZooKeeper(tb testing.TB, version, dir string, settings ...string) *Kafka {
 	tb.Helper()
-	out, err := os.Create(k.log)
+	zk, addr := ZooKeeper(tb), harness.FreeAddr(tb)
+	lib, props := prepare(tb, version, dir, fmt.Sprintf("broker.id=1\nlisteners=PLAINTEXT://%s\nzookeeper.connect=%s\n", addr, zk), settings)
+	return run(tb, lib, props, addr, dir)
+}
+
+// prepare fetches the version and writes its settings; it returns the folder with its jars and the file.
+func prepare(tb testing.TB, version, dir, base string, settings []string) (lib, props string) {
+	tb.Helper()
+	lib, err := jars.Tools(version).Ensure(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	var b bytes.Buffer
+	b.WriteString(base)
+	b.WriteString("offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n")
+	fmt.Fprintf(&b, "log.dirs=%s\n", dir)
+	for _, kv := range settings {
+		b.WriteString(kv + "\n")
+	}
+	props = filepath.Join(tb.TempDir(), "server.properties")
+	if err := os.WriteFile(props, b.Bytes(), 0o644); err != nil {
 		tb.Fatal(err)
 	}
-	k.cmd = cmd
-	go func() {
-		_ = cmd.Wait()
-		close(k.done)
-	}()
-	tb.Cleanup(func() { k.Stop(tb) })
-	for deadline := time.Now().Add(startLimit); ; time.Sleep(50 * time.Millisecond) {
-		c, err := net.DialTimeout("tcp", k.Addr(), time.Second)
-		if err == nil {
-			c.Close()
-			return
-		}
-		select {
-		case <-k.done:
-			deadline = time.Time{}
-		default:
-		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("Apache Kafka does not listen on %s: %v\n%s", k.Addr(), err, k.Output())
-		}
+	return lib, props
+}
+
+func run(tb testing.TB, lib, props, addr, dir string) *Kafka {
+	tb.Helper()
+	d := startDaemon(tb, "Apache Kafka", addr, jars.Java(tb.Context(), lib+"/*", "kafka.Kafka", props))
+	return &Kafka{Broker: harness.At(addr), Dir: dir, daemon: d}
+}
+
+// ZooKeeper runs one until the test ends and returns its address.
+func ZooKeeper(tb testing.TB) string {
+	tb.Helper()
+	lib, err := jars.Tools("3.9.1").Ensure(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
 	}
+	addr, dir := harness.FreeAddr(tb), tb.TempDir()
+	host, port, _ := bytes.Cut([]byte(addr), []byte(":"))
+	props := filepath.Join(dir, "zookeeper.properties")
+	text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nadmin.enableServer=false\n", filepath.Join(dir, "data"), port, host)
+	if err := os.WriteFile(props, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	startDaemon(tb, "ZooKeeper", addr, jars.Java(tb.Context(), lib+"/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", props))
+	return addr
 }
 
 // Stop ends Kafka by SIGTERM, its clean way, and waits for it. It does nothing the second time.
 func (k *Kafka) Stop(tb testing.TB) {
 	tb.Helper()
-	_ = k.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-k.done:
-	case <-time.After(stopLimit):
-		_ = k.cmd.Process.Kill()
-		tb.Errorf("Apache Kafka did not end within %v", stopLimit)
-	}
+	k.daemon.stop(tb)
 }
 
 // Output is the end of what Kafka printed.
-func (k *Kafka) Output() string {
-	text, err := os.ReadFile(k.log)
-	if err != nil {
-		return err.Error()
-	}
-	s := strings.ToValidUTF8(string(text), "?")
-	return s[max(0, len(s)-4000):]
-}
+func (k *Kafka) Output() string { return k.daemon.output() }
