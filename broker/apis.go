@@ -21,7 +21,7 @@ func (b *Broker) apiTable() []api {
 	return []api{
 		{0, 0, 13, b.handleProduce},
 		{1, 0, 18, b.handleFetch},
-		{2, 1, 11, answer(b.handleListOffsets)},
+		{2, 0, 11, answer(b.handleListOffsets)},
 		{3, 0, 13, answer(b.handleMetadata)},
 		{8, 0, 10, b.handleOffsetCommit},
 		{9, 0, 10, answer(b.handleOffsetFetch)},

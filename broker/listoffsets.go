@@ -11,7 +11,7 @@ import (
 	"gregor/wire"
 )
 
-// ListOffsets (key 2), versions 1 to 11.
+// ListOffsets (key 2), versions 0 to 11. What is special to version 0 is in listoffsetsv0.go.
 //
 //   - A timestamp of 0 or later asks for the first record that is not older; the negative ones have names. What a version does not have is
 //     UNSUPPORTED_VERSION, also for a topic that does not exist.
@@ -38,7 +38,10 @@ func (b *Broker) handleListOffsets(_ context.Context, _ *wire.Request, r *kmsg.L
 	case r.IsolationLevel == 1:
 		limit = log.ToLastStable
 	}
-	twice := repeatedPartitions(r)
+	var twice map[topicPartition]bool
+	if r.Version > 0 {
+		twice = repeatedPartitions(r)
+	}
 	for i := range r.Topics {
 		in := &r.Topics[i]
 		out := kmsg.NewListOffsetsResponseTopic()
@@ -46,6 +49,10 @@ func (b *Broker) handleListOffsets(_ context.Context, _ *wire.Request, r *kmsg.L
 		t := b.topics.name(in.Topic)
 		for j := range in.Partitions {
 			p := &in.Partitions[j]
+			if r.Version == 0 {
+				out.Partitions = append(out.Partitions, b.listOffsetsV0(t, p, limit))
+				continue
+			}
 			if twice[topicPartition{in.Topic, p.Partition}] {
 				out.Partitions = append(out.Partitions, listed(p, log.TimestampOffset{}, false, kerr.InvalidRequest))
 				continue
