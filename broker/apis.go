@@ -35,6 +35,7 @@ func (b *Broker) apiTable() []api {
 		{18, 0, 5, answer(b.handleAPIVersions)},
 		{19, 0, 7, answer(b.handleCreateTopics)},
 		{20, 0, 6, answer(b.handleDeleteTopics)},
+		{21, 0, 2, answer(b.handleDeleteRecords)},
 		{22, 0, 5, answer(b.handleInitProducerID)},
 		{23, 0, 4, answer(b.handleOffsetForLeaderEpoch)},
 		{32, 0, 4, answer(b.handleDescribeConfigs)},

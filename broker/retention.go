@@ -97,7 +97,7 @@ func (b *Broker) retain(ctx context.Context) {
 		return
 	}
 	start := time.Now()
-	if err := b.dir.Checkpoint(); err != nil {
+	if err := b.dir.CheckpointStarts(); err != nil {
 		b.logger.Warn("old segments stay: the log start offsets cannot be written", "error", err)
 		return
 	}

@@ -59,6 +59,22 @@ func (d *Dir) Checkpoint() error {
 	return d.checkpoint()
 }
 
+// CheckpointStarts makes the log start offsets durable, and nothing else: what lies below them may be deleted then.
+func (d *Dir) CheckpointStarts() error {
+	if err := d.begin(); err != nil {
+		return err
+	}
+	defer d.end()
+	d.checkpoints.Lock()
+	defer d.checkpoints.Unlock()
+	old := d.checkpoints.onDisk
+	set := old
+	set[logStarts] = d.collect(old)[logStarts]
+	var err error
+	d.checkpoints.onDisk, err = set.write(d.opts.FS, d.opts.Dir, old)
+	return err
+}
+
 func (d *Dir) checkpoint() error {
 	d.checkpoints.Lock()
 	defer d.checkpoints.Unlock()

@@ -130,7 +130,7 @@ func readCheckpoints(fsys vfs.FS, dir string, report func(file string, err error
 }
 
 // write replaces the files whose content changed since old, and syncs dir. It returns what is there now: for a file that
-// failed, the old.
+// failed, the old; with an error of the sync, all old.
 func (set checkpointSet) write(fsys vfs.FS, dir string, old checkpointSet) (checkpointSet, error) {
 	var errs []error
 	wrote := false
@@ -146,7 +146,10 @@ func (set checkpointSet) write(fsys vfs.FS, dir string, old checkpointSet) (chec
 		wrote = true
 	}
 	if wrote {
-		errs = append(errs, fsys.SyncDir(dir))
+		if err := fsys.SyncDir(dir); err != nil {
+			// Whoever writes the same next must not find that it is there already.
+			return old, errors.Join(append(errs, err)...)
+		}
 	}
 	return set, errors.Join(errs...)
 }

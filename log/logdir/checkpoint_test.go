@@ -1,7 +1,9 @@
 package logdir
 
 import (
+	"errors"
 	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -158,4 +160,28 @@ func TestCheckpointsThatCannotBeWrittenStayOld(t *testing.T) {
 		t.Errorf("the checkpoint is %q, want the new one", got)
 	}
 	must(t, d.Close())
+}
+
+// TestFailedSyncIsNotForgotten: a checkpoint whose directory could not be synced is written again, also when nothing changed since.
+func TestFailedSyncIsNotForgotten(t *testing.T) {
+	disk := crashfs.New()
+	fsys := faultfs.New(disk)
+	d := mustOpen(t, serial(fsys))
+	mustCreate(t, d, spec("a", 0))
+	defer d.Abandon()
+	l := fake(t, d, "a", 0)
+	l.mu.Lock()
+	l.start = 7
+	l.mu.Unlock()
+	remove := fsys.Add(faultfs.Rule{Kind: faultfs.SyncDir, Err: syscall.EIO})
+	if err := d.CheckpointStarts(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("no sync: %v", err)
+	}
+	remove()
+	must(t, d.CheckpointStarts())
+	cut := reopen(t, disk.CrashClone(rand.New(rand.NewPCG(1, 2)), crashfs.LoseAll()))
+	defer cut.Abandon()
+	if got := fake(t, cut, "a", 0).opts.LogStart; got != 7 {
+		t.Fatalf("after a power cut the log starts at %d", got)
+	}
 }
