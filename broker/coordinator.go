@@ -30,34 +30,19 @@ const offsetsTopic = "__consumer_offsets"
 type coordinator struct {
 	broker *Broker
 	conf   group.Config
-	start  time.Time // origin of the timers' clock
+	stateLoop
 
 	// parts are the partitions of __consumer_offsets, nil while there is no such topic. Their number is fixed while the broker runs.
 	parts atomic.Pointer[[]*offsetsPartition]
 	// starting is held while parts are made, topic and all; Broker.admin is taken under it.
 	starting sync.Mutex
 
-	timers timers
-	// ready are partitions with writes that may be durable.
-	readyMu sync.Mutex
-	ready   []*offsetsPartition
-	wakeups chan struct{} // capacity 1: there is something in ready, or an earlier timer
-
-	full    chan *offsetsPartition // to be compacted
-	stop    chan struct{}
-	closing atomic.Bool
-	running sync.WaitGroup
+	full chan *offsetsPartition // to be compacted
 }
 
 func newCoordinator(b *Broker) *coordinator {
-	c := &coordinator{
-		broker:  b,
-		start:   time.Now(),
-		wakeups: make(chan struct{}, 1),
-		full:    make(chan *offsetsPartition, 64),
-		stop:    make(chan struct{}),
-	}
-	c.conf = groupConfig(b.conf)
+	c := &coordinator{broker: b, conf: groupConfig(b.conf), full: make(chan *offsetsPartition, 64)}
+	c.init()
 	return c
 }
 
@@ -147,7 +132,8 @@ func (c *coordinator) adopt(t *topic) {
 	parts := make([]*offsetsPartition, len(all))
 	var full []*offsetsPartition
 	for i, part := range all {
-		p := &offsetsPartition{c: c, part: part, groups: make(map[string]*groupSlot)}
+		p := &offsetsPartition{c: c, groups: make(map[string]*groupSlot), open: make(txnGroups)}
+		p.broker, p.loop, p.part = c.broker, &c.stateLoop, part
 		parts[i] = p
 		switch {
 		case part.log == nil:

@@ -3,19 +3,11 @@ package broker
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"gregor/broker/group"
-	"gregor/log"
 	"gregor/log/batch"
 )
-
-// loadChunk is how much is read of a log at once, in bytes.
-const loadChunk = 1 << 20
-
-// entryPrefix is what batch.EntrySize needs to see, in bytes.
-const entryPrefix = batch.OverheadSize + 5
 
 // loadAll reads partitions of __consumer_offsets, one after another.
 func (c *coordinator) loadAll(parts []*offsetsPartition) {
@@ -25,8 +17,8 @@ func (c *coordinator) loadAll(parts []*offsetsPartition) {
 		if c.closing.Load() {
 			return
 		}
-		l := loader{p: p, groups: make(map[string]*group.Group), open: make(map[int64][]txnRecord)}
-		if err := l.load(); err != nil {
+		l := newLoader(p)
+		if err := l.replay.run(p.part); err != nil {
 			p.state.CompareAndSwap(stateLoading, stateFailed)
 			c.broker.logger.Error("groups could not be loaded, their clients will wait", "partition", p.part.num, "error", err)
 			continue
@@ -44,118 +36,66 @@ func (c *coordinator) loadAll(parts []*offsetsPartition) {
 type loader struct {
 	p       *offsetsPartition
 	groups  map[string]*group.Group
-	open    map[int64][]txnRecord // commits of transactions without an end yet, by producer id
-	reader  batch.Reader
-	buf     []byte
+	open    txnGroups
+	replay  stateReplay
 	records int
 	bad     int
-	bytes   int64
 }
 
-type txnRecord struct {
-	key   group.Key
-	value []byte
-}
-
-// load replays the log from its start to its end.
-func (l *loader) load() error {
-	logs := l.p.part.log
-	for from, end := logs.StartOffset(), logs.EndOffset(); from < end && !l.p.c.closing.Load(); {
-		next, err := l.chunk(logs, from)
-		if err != nil {
-			return err
-		}
-		if next == from {
-			break // a gap at the end
-		}
-		from = next
-	}
-	return nil
-}
-
-// chunk replays what one read gives, and returns the offset to go on from.
-func (l *loader) chunk(logs *log.Log, from int64) (int64, error) {
-	slice, err := logs.Read(from, loadChunk, log.ToLogEnd, true)
-	if err != nil || slice.Size == 0 {
-		return from, err
-	}
-	defer slice.Release()
-	if cap(l.buf) < slice.Size {
-		l.buf = make([]byte, slice.Size)
-	}
-	b := l.buf[:slice.Size]
-	if _, err := slice.File.ReadAt(b, slice.Pos); err != nil {
-		return from, fmt.Errorf("reading %d bytes at %d: %w", slice.Size, slice.Pos, err)
-	}
-	next := from
-	for len(b) >= entryPrefix {
-		size, err := batch.EntrySize(b)
-		if err != nil {
-			return next, l.damaged(next, err)
-		}
-		if size > len(b) {
-			break // cut off by the size of the read
-		}
-		e, err := batch.ReadEntry(b[:size])
-		if err == nil {
-			err = l.entry(b[:size], from)
-		}
-		if err != nil {
-			return next, l.damaged(next, err)
-		}
-		next = e.LastOffset + 1
-		l.bytes += int64(size)
-		b = b[size:]
-	}
-	return next, nil
-}
-
-func (l *loader) damaged(offset int64, err error) error {
-	return fmt.Errorf("batch at offset %d of %s-%d: %w", offset, offsetsTopic, l.p.part.num, err)
+func newLoader(p *offsetsPartition) *loader {
+	l := &loader{p: p, groups: make(map[string]*group.Group), open: make(txnGroups)}
+	l.replay = stateReplay{entry: l.entry, stop: p.c.closing.Load}
+	return l
 }
 
 // entry replays one batch.
-func (l *loader) entry(b []byte, from int64) error {
-	if err := batch.Verify(b); err != nil {
-		return err
-	}
-	if err := l.reader.Reset(b, 0); err != nil {
-		return err
-	}
-	h := l.reader.Header()
+func (l *loader) entry(h *batch.Header, records *batch.Reader, from int64) error {
 	var rec batch.Record
-	for l.reader.Next(&rec) {
+	for records.Next(&rec) {
 		switch {
 		case rec.Offset < from:
 		case h.Magic == 2 && h.Control():
 			l.marker(h.ProducerID, rec.Key)
 		default:
-			l.record(&h, &rec)
+			l.record(h, &rec)
 		}
 	}
-	return l.reader.Err()
+	return nil
 }
 
-// record replays one record, or keeps it until its transaction ends.
+// record replays one record.
 func (l *loader) record(h *batch.Header, rec *batch.Record) {
 	l.records++
 	key, err := group.ParseKey(rec.Key)
 	switch {
 	case err != nil:
 		l.bad++
-		l.p.c.broker.logger.Warn("record is left out", "partition", l.p.part.num, "offset", rec.Offset, "error", err)
+		l.p.broker.logger.Warn("record is left out", "partition", l.p.part.num, "offset", rec.Offset, "error", err)
+		return
 	case key.Kind == group.OtherKind:
 		l.p.foreign.Store(true)
-	case h.Magic == 2 && h.Transactional():
-		l.p.foreign.Store(true)
-		var value []byte
-		if rec.Value != nil {
-			value = append([]byte{}, rec.Value...)
-		}
-		l.open[h.ProducerID] = append(l.open[h.ProducerID], txnRecord{key, value})
-	default:
-		l.apply(key, rec.Value)
+		return
 	}
+	g := l.groups[key.Group]
+	if g == nil {
+		g = group.New(key.Group, &l.p.c.conf)
+		l.groups[key.Group] = g
+	}
+	if h.Magic == 2 && h.Transactional() {
+		l.p.foreign.Store(true)
+		l.open.add(h.ProducerID, key.Group)
+		err = g.ReplayTxn(h.ProducerID, key, rec.Value)
+	} else {
+		err = g.Replay(key, rec.Value)
+	}
+	if err == nil {
+		return
+	}
+	l.bad++
+	if errors.Is(err, group.ErrFormat) {
+		l.p.foreign.Store(true) // newer than we are: it stays as it is
+	}
+	l.p.broker.logger.Warn("record is left out", "partition", l.p.part.num, "group", key.Group, "error", err)
 }
 
 // commitMarker is the type of a control record that commits a transaction (KIP-98).
@@ -163,35 +103,20 @@ const commitMarker = 1
 
 // marker ends a transaction.
 func (l *loader) marker(producer int64, key []byte) {
-	records := l.open[producer]
+	commit := len(key) >= 4 && binary.BigEndian.Uint16(key[2:]) == commitMarker
+	for id := range l.open[producer] {
+		l.groups[id].EndTxn(l.p.c.instant(), producer, commit)
+	}
 	delete(l.open, producer)
-	if len(key) < 4 || binary.BigEndian.Uint16(key[2:]) != commitMarker {
-		return
-	}
-	for _, r := range records {
-		l.apply(r.key, r.value)
-	}
-}
-
-func (l *loader) apply(key group.Key, value []byte) {
-	g := l.groups[key.Group]
-	if g == nil {
-		g = group.New(key.Group, &l.p.c.conf)
-		l.groups[key.Group] = g
-	}
-	if err := g.Replay(key, value); err != nil {
-		l.bad++
-		if errors.Is(err, group.ErrFormat) {
-			l.p.foreign.Store(true) // newer than we are: it stays as it is
-		}
-		l.p.c.broker.logger.Warn("record is left out", "partition", l.p.part.num, "group", key.Group, "error", err)
-	}
 }
 
 // finish puts the groups in their places and opens the partition. Offsets of topics that were deleted meanwhile are removed.
 func (l *loader) finish() {
 	p := l.p
-	p.grown.Store(l.bytes)
+	p.grown.Store(l.replay.bytes)
+	p.openMu.Lock()
+	p.open = l.open
+	p.openMu.Unlock()
 	for id, g := range l.groups {
 		// A group is whole before others can find it: a topic may be deleted at any time.
 		effects := g.Loaded(p.c.instant())

@@ -3,25 +3,16 @@ package broker
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"gregor/broker/group"
 )
 
-// States of an offsetsPartition.
-const (
-	stateLoading int32 = iota
-	stateReady
-	stateFailed // its log is offline or damaged
-)
-
 // offsetsPartition is one partition of __consumer_offsets with the groups in it.
 type offsetsPartition struct {
-	c     *coordinator
-	part  *partition
-	state atomic.Int32
+	c *coordinator
+	stateLog
 	// foreign says that the log has records that are not ours to rewrite.
 	foreign atomic.Bool
 	// grown is how many bytes were appended since the log was last compacted.
@@ -32,17 +23,8 @@ type offsetsPartition struct {
 	mu     sync.Mutex
 	groups map[string]*groupSlot
 
-	flightMu sync.Mutex
-	flight   []flying // appended and not known to be durable, oldest first
-	watching bool
-}
-
-// flying is a write of a group on its way to the disk.
-type flying struct {
-	slot *groupSlot
-	seq  uint64
-	last int64 // offset of its last record
-	err  error // it could not be appended
+	openMu sync.Mutex // leaf
+	open   txnGroups
 }
 
 // groupSlot is a group in its place.
@@ -54,18 +36,20 @@ type groupSlot struct {
 	g       *group.Group
 	dropped bool // the group does not exist any more, the slot is not in the map
 
-	timer slotTimer // guarded by timers.mu
+	timer slotTimer
 }
 
-// usable is nil when groups of the partition can be used.
-func (p *offsetsPartition) usable() *kerr.Error {
-	switch p.state.Load() {
-	case stateReady:
-		return nil
-	case stateLoading:
-		return kerr.CoordinatorLoadInProgress
-	}
-	return kerr.NotCoordinator
+// clock implements timed.
+func (s *groupSlot) clock() *slotTimer { return &s.timer }
+
+// tick implements timed.
+func (s *groupSlot) tick() {
+	s.event(func(g *group.Group, at group.Instant) group.Effects { return g.Tick(at) })
+}
+
+// stored implements writer.
+func (s *groupSlot) stored(seq uint64, err *kerr.Error) {
+	s.event(func(g *group.Group, at group.Instant) group.Effects { return g.Stored(at, seq, err) })
 }
 
 // slot finds or makes the slot of a group.
@@ -171,6 +155,3 @@ func (s *groupSlot) deliver(e group.Effects) {
 type receiver interface {
 	receive(group.Reply)
 }
-
-// neverDue is the time of a timer that does not run.
-const neverDue = time.Duration(1<<63 - 1)

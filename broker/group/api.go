@@ -51,6 +51,8 @@ type Record struct{ Key, Value []byte }
 type Write struct {
 	Seq     uint64
 	Records []Record
+	// Producer is whose transaction the records are of; nil: of none.
+	Producer *Producer
 }
 
 // Effects is what an event asks for.
@@ -125,6 +127,7 @@ func (s State) String() string {
 type step struct {
 	Instant
 	Effects
+	seq uint64 // of the write that is reported
 }
 
 func (s *step) reply(to Waiter, r kmsg.Response) {

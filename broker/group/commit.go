@@ -11,6 +11,7 @@ const knowsMissingGroups = 9
 type entry struct {
 	stored Offset // durable
 	has    bool   // there is a stored one
+	place  uint64 // of the stored one's record in the log: later ones have larger numbers
 
 	// What was appended and is not known to be durable; newest 0 says that there is nothing.
 	newest uint64 // write that it is in
@@ -30,15 +31,9 @@ func (g *Group) Commit(at Instant, w Waiter, c *Commit) Effects {
 		return s.Effects
 	}
 	g.create(&s)
-	records := make([]Record, len(c.Offsets))
 	offsets := append([]PartitionOffset(nil), c.Offsets...)
-	for i := range offsets {
-		o := &offsets[i]
-		records[i] = Record{offsetKey(g.id, o.Partition), offsetValue(&o.Offset)}
-	}
-	seq := g.seq + 1
-	g.write(&s, records, func(s *step, err *kerr.Error) {
-		g.committed(seq, offsets, err)
+	seq := g.write(&s, g.commitRecords(offsets), func(s *step, err *kerr.Error) {
+		g.committed(s.seq, offsets, err)
 		s.done(w, commitError(err))
 	})
 	for i := range offsets {
@@ -46,6 +41,15 @@ func (g *Group) Commit(at Instant, w Waiter, c *Commit) Effects {
 		e.newest, e.next, e.gone = seq, offsets[i].Offset, false
 	}
 	return s.Effects
+}
+
+func (g *Group) commitRecords(offsets []PartitionOffset) []Record {
+	records := make([]Record, len(offsets))
+	for i := range offsets {
+		o := &offsets[i]
+		records[i] = Record{offsetKey(g.id, o.Partition), offsetValue(&o.Offset)}
+	}
+	return records
 }
 
 // checkCommit decides who may commit, and takes a member's commit for a heartbeat.
@@ -105,10 +109,7 @@ func (g *Group) committed(seq uint64, offsets []PartitionOffset, err *kerr.Error
 		p := offsets[i].Partition
 		e := g.entry(p)
 		if err == nil {
-			if !e.has {
-				g.stored++
-			}
-			e.stored, e.has = offsets[i].Offset, true
+			g.place(p, offsets[i].Offset, seq)
 		}
 		g.settle(p, e, seq)
 	}
@@ -130,7 +131,10 @@ func (g *Group) tombstones(partitions []Partition) []Record {
 func (g *Group) removed(seq uint64, partitions []Partition, err *kerr.Error) {
 	for _, p := range partitions {
 		e := g.entry(p)
-		if err == nil && e.has {
+		if err == nil {
+			g.bury(p, seq)
+		}
+		if err == nil && e.has && e.place < seq {
 			e.has = false
 			g.stored--
 		}
@@ -153,7 +157,7 @@ func (g *Group) settle(p Partition, e *entry, seq uint64) {
 
 // vanish lets a simple group go whose first commit failed.
 func (g *Group) vanish(err *kerr.Error) {
-	if err != nil && g.state == Empty && g.meta == nil && len(g.offsets) == 0 && len(g.pending) == 0 && len(g.inFlight) == 0 {
+	if err != nil && g.state == Empty && g.meta == nil && len(g.offsets) == 0 && len(g.txns) == 0 && len(g.pending) == 0 && len(g.inFlight) == 0 {
 		g.reset()
 	}
 }

@@ -47,6 +47,7 @@ type Group struct {
 
 	offsets map[string]map[int32]*entry
 	stored  int // offsets that are durable
+	txns    map[int64]map[Partition]txnOffset
 
 	// meta is the value of the newest group record that was appended; nil when there is none.
 	meta     []byte
@@ -144,7 +145,7 @@ func (g *Group) Stored(at Instant, seq uint64, err *kerr.Error) Effects {
 	for len(g.inFlight) > 0 && g.inFlight[0].seq <= seq {
 		w := g.inFlight[0]
 		g.inFlight = g.inFlight[1:]
-		if w.done != nil {
+		if s.seq = w.seq; w.done != nil {
 			w.done(&s, err)
 		}
 	}

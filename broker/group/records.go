@@ -157,6 +157,8 @@ func (g *Group) value(assignment map[string][]byte) []byte {
 func (g *Group) Replay(k Key, value []byte) error {
 	switch {
 	case k.Kind == OffsetKind && value == nil:
+		g.seq++
+		g.bury(k.Partition, g.seq)
 		e := g.entry(k.Partition)
 		if e.has {
 			e.has = false
@@ -168,11 +170,8 @@ func (g *Group) Replay(k Key, value []byte) error {
 		if err != nil {
 			return err
 		}
-		e := g.entry(k.Partition)
-		if !e.has {
-			g.stored++
-		}
-		e.stored, e.has = o, true
+		g.seq++
+		g.place(k.Partition, o, g.seq)
 	case k.Kind == GroupKind:
 		return g.replayGroup(value)
 	}
@@ -180,10 +179,10 @@ func (g *Group) Replay(k Key, value []byte) error {
 }
 
 func (g *Group) replayGroup(value []byte) error {
-	offsets, stored := g.offsets, g.stored
+	offsets, stored, txns := g.offsets, g.stored, g.txns
 	if value == nil {
 		g.reset()
-		g.offsets, g.stored = offsets, stored
+		g.offsets, g.stored, g.txns = offsets, stored, txns
 		return nil
 	}
 	if err := readable(value); err != nil {
@@ -194,7 +193,7 @@ func (g *Group) replayGroup(value []byte) error {
 		return fmt.Errorf("%w: group %q: %w", ErrFormat, g.id, err)
 	}
 	g.reset()
-	g.offsets, g.stored = offsets, stored
+	g.offsets, g.stored, g.txns = offsets, stored, txns
 	g.meta = append([]byte{}, value...)
 	g.state, g.generation, g.protocolType, g.since = Empty, v.Generation, v.ProtocolType, v.CurrentStateTimestamp
 	for i := range v.Members {
@@ -239,7 +238,7 @@ func (g *Group) replayMember(in *kmsg.GroupMetadataValueMember, name *string) {
 func (g *Group) Loaded(at Instant) Effects {
 	s := step{Instant: at}
 	if g.meta == nil {
-		if len(g.offsets) > 0 {
+		if len(g.offsets) > 0 || len(g.txns) > 0 {
 			g.state = Empty
 		}
 		return s.Effects

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
@@ -22,13 +24,7 @@ func (g *Group) Delete(at Instant, w Waiter) Effects {
 
 // dissolve writes tombstones for all there is; the group is gone when they are durable.
 func (g *Group) dissolve(s *step, w Waiter) {
-	var all []Partition
-	for topic, parts := range g.offsets {
-		for n := range parts {
-			all = append(all, Partition{topic, n})
-		}
-	}
-	sortPartitions(all)
+	all := g.known(func(Partition) bool { return true })
 	records := g.tombstones(all)
 	if g.meta != nil {
 		records = append(records, Record{Key: groupKey(g.id)})
@@ -49,6 +45,22 @@ func (g *Group) dissolve(s *step, w Waiter) {
 		}
 		s.done(w, storeError(err))
 	})
+}
+
+// known lists the partitions with offsets, of open transactions too, that a filter lets through.
+func (g *Group) known(wanted func(Partition) bool) []Partition {
+	var all []Partition
+	for topic, parts := range g.offsets {
+		for n := range parts {
+			all = append(all, Partition{topic, n})
+		}
+	}
+	for p := range g.AllUnstable {
+		all = append(all, p)
+	}
+	all = slices.DeleteFunc(all, func(p Partition) bool { return !wanted(p) })
+	sortPartitions(all)
+	return slices.Compact(all)
 }
 
 // CheckOffsetDelete says if offsets may be deleted at all (OffsetDelete), nil if so.
@@ -74,12 +86,7 @@ func (g *Group) DeleteOffsets(at Instant, w Waiter, partitions []Partition) Effe
 		s.done(w, err)
 		return s.Effects
 	}
-	var there []Partition
-	for _, p := range partitions {
-		if g.offsets[p.Topic][p.Number] != nil {
-			there = append(there, p)
-		}
-	}
+	there := g.known(func(p Partition) bool { return slices.Contains(partitions, p) })
 	g.removeOffsets(&s, w, there)
 	return s.Effects
 }
@@ -87,14 +94,9 @@ func (g *Group) DeleteOffsets(at Instant, w Waiter, partitions []Partition) Effe
 // RemoveTopic removes the offsets of a topic that was deleted.
 func (g *Group) RemoveTopic(at Instant, topic string) Effects {
 	s := step{Instant: at}
-	var all []Partition
 	if !g.deleting {
-		for n := range g.offsets[topic] {
-			all = append(all, Partition{topic, n})
-		}
+		g.removeOffsets(&s, nil, g.known(func(p Partition) bool { return p.Topic == topic }))
 	}
-	sortPartitions(all)
-	g.removeOffsets(&s, nil, all)
 	return s.Effects
 }
 
@@ -117,10 +119,10 @@ func (g *Group) Expire(at Instant) Effects {
 		return s.Effects
 	}
 	var old []Partition
-	kept := 0
+	kept := len(g.txns)
 	for topic, parts := range g.offsets {
 		for n, e := range parts {
-			if e.newest == 0 && g.expired(at.Wall, topic, &e.stored) {
+			if e.newest == 0 && g.expired(at.Wall, topic, &e.stored) && !g.Unstable(Partition{topic, n}) {
 				old = append(old, Partition{topic, n})
 			} else {
 				kept++

@@ -1,0 +1,158 @@
+package broker
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"gregor/log"
+	"gregor/log/batch"
+)
+
+// States of a stateLog.
+const (
+	stateLoading int32 = iota
+	stateReady
+	stateFailed // its log is offline or damaged
+)
+
+// stateLog is a partition of an internal topic that a coordinator keeps its state in. Writes are appended and not waited for: when the high watermark
+// has passed one, its owner is told on the loop's goroutine.
+type stateLog struct {
+	broker *Broker
+	loop   *stateLoop
+	part   *partition
+	state  atomic.Int32
+
+	flightMu sync.Mutex
+	flight   []flying // appended and not known to be durable, oldest first
+	watching bool
+}
+
+// writer is the owner of a write.
+type writer interface {
+	// stored tells, on the loop's goroutine and in the order of the writes, that one is durable or, with an error, that it is not.
+	stored(seq uint64, err *kerr.Error)
+}
+
+// flying is a write on its way to the disk.
+type flying struct {
+	owner writer
+	seq   uint64
+	last  int64 // offset of its last record
+	err   error // it could not be appended
+}
+
+// usable is nil when what is in the partition can be used.
+func (p *stateLog) usable() *kerr.Error {
+	switch p.state.Load() {
+	case stateReady:
+		return nil
+	case stateLoading:
+		return kerr.CoordinatorLoadInProgress
+	}
+	return kerr.NotCoordinator
+}
+
+// follow sees to it that the owner of a write that was appended, or failed, is told of its end.
+func (p *stateLog) follow(f flying) {
+	p.flightMu.Lock()
+	p.flight = append(p.flight, f)
+	due := !p.watching && p.watch()
+	p.flightMu.Unlock()
+	if due {
+		p.Wake()
+	}
+}
+
+// build makes one batch of records.
+func build[R ~struct{ Key, Value []byte }](b *Broker, o batch.Options, records []R) ([]byte, batch.Header, error) {
+	w := b.builders.Get().(*batch.Builder)
+	defer b.builders.Put(w)
+	w.Reset(o)
+	now := b.now().UnixMilli()
+	for i := range records {
+		r := struct{ Key, Value []byte }(records[i])
+		w.Append(now, r.Key, r.Value)
+	}
+	out, err := w.Finish(nil)
+	if err != nil {
+		return nil, batch.Header{}, fmt.Errorf("building a batch of %d records: %w", len(records), err)
+	}
+	h, err := batch.ReadHeader(out)
+	return out, h, err
+}
+
+// watch asks to be woken when the oldest write is durable; true says that it is already, or will never be. flightMu is held and there is one.
+func (p *stateLog) watch() bool {
+	if p.flight[0].err != nil || p.part.log.Watch(p, p.flight[0].last+1, log.ToHighWatermark) {
+		return true
+	}
+	p.watching = true
+	return false
+}
+
+// Wake implements log.Waiter.
+func (p *stateLog) Wake() {
+	l := p.loop
+	l.readyMu.Lock()
+	l.ready = append(l.ready, p)
+	l.readyMu.Unlock()
+	l.wake()
+}
+
+// complete tells the owners of writes that are durable or failed, oldest first, and watches for the next.
+func (p *stateLog) complete() {
+	for {
+		done, err := p.landed()
+		if len(done) == 0 {
+			return
+		}
+		for i := range done {
+			f := &done[i]
+			if f.err == nil {
+				f.err = err
+			}
+			f.owner.stored(f.seq, kafkaError(f.err))
+		}
+	}
+}
+
+// landed takes the writes out that are no longer on their way: err is why those without an error of their own failed, nil when they are
+// durable. None means that the rest is watched.
+func (p *stateLog) landed() (done []flying, err error) {
+	p.flightMu.Lock()
+	defer p.flightMu.Unlock()
+	p.watching = false
+	for len(p.flight) > 0 {
+		high := p.part.log.HighWatermark()
+		n := 0
+		for n < len(p.flight) && (p.flight[n].err != nil || p.flight[n].last < high) {
+			n++
+		}
+		if n > 0 {
+			return p.take(n), nil
+		}
+		if err := p.part.log.Err(); err != nil {
+			return p.take(len(p.flight)), err
+		}
+		if !p.watch() {
+			return nil, nil
+		}
+		if p.part.log.HighWatermark() == high && p.part.log.Err() == nil {
+			return p.take(len(p.flight)), kerr.NotCoordinator // closed: the topic was deleted
+		}
+	}
+	return nil, nil
+}
+
+func (p *stateLog) take(n int) []flying {
+	done := p.flight[:n:n]
+	p.flight = p.flight[n:]
+	if len(p.flight) == 0 {
+		p.flight = nil
+	}
+	return done
+}
