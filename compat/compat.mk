@@ -3,7 +3,6 @@
 
 # What the tests need: kcat, kafka-python, Kafka's jars. Does nothing when all is there.
 compat-deps:
-	@command -v kcat >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends kcat; }
 	cd compat && go run ./cmd/compat-deps
 
 # Real clients, kill -9, Kafka's tools on the files, hostile peers, bad disks. GREGOR_RACE=1 for a race-enabled broker.

@@ -1,4 +1,4 @@
-// Package deps installs the clients that are not Go or Java: kcat from the system's packages, kafka-python and
+// Package deps installs the clients that are not Go or Java: kcat and Burrow from the system's packages, kafka-python and
 // confluent-kafka into virtual environments and kafkajs into a folder in the cache. Each function does nothing when its client is there, and may be called from
 // several test processes at the same time.
 package deps
@@ -17,20 +17,26 @@ import (
 var pythonPackages = [...]string{"kafka-python==3.0.12", "python-snappy==0.7.3", "lz4==4.4.5", "zstandard==0.25.0"}
 
 // Kcat returns the path of kcat, which carries librdkafka, and installs it by apt-get when it is missing.
-func Kcat(ctx context.Context) (string, error) {
+func Kcat(ctx context.Context) (string, error) { return system(ctx, "kcat", "kcat") }
+
+// Burrow returns the path of Burrow, which watches groups by reading __consumer_offsets, and installs it by apt-get when it is missing.
+func Burrow(ctx context.Context) (string, error) { return system(ctx, "burrow", "Burrow") }
+
+// system returns the path of a program of a Debian package.
+func system(ctx context.Context, name, program string) (string, error) {
 	var path string
-	err := harness.Once("kcat", func(string) (err error) {
-		if path, err = exec.LookPath("kcat"); err == nil {
+	err := harness.Once(name, func(string) (err error) {
+		if path, err = exec.LookPath(program); err == nil {
 			return nil
 		}
-		for _, args := range [][]string{{"update", "-q"}, {"install", "-q", "-y", "--no-install-recommends", "kcat"}} {
+		for _, args := range [][]string{{"update", "-q"}, {"install", "-q", "-y", "--no-install-recommends", name}} {
 			cmd := exec.CommandContext(ctx, "apt-get", args...)
 			cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("kcat is not installed and `apt-get %v` failed (install kcat yourself when you are not root): %w\n%s", args, err, out)
+				return fmt.Errorf("%s is not installed and `apt-get %v` failed (install it yourself when you are not root): %w\n%s", name, args, err, out)
 			}
 		}
-		path, err = exec.LookPath("kcat")
+		path, err = exec.LookPath(program)
 		return err
 	})
 	return path, err

@@ -53,22 +53,30 @@ func newCommandTest(t *testing.T, b *harness.Broker, version string) *commandTes
 		t.Fatal(err)
 	}
 	c.id = meta.Controller
-	cl := b.Client(t)
-	for i := range recordsEach {
-		for p := range int32(2) {
-			for _, topic := range []string{c.topic, c.other} {
-				// One record a minute, the last now.
-				at := c.started.Add(-time.Duration(recordsEach-1-i) * time.Minute)
-				if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Partition: p, Timestamp: at, Value: []byte("x")}).FirstErr(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
+	fillTopic(t, b, c.topic, recordsEach)
+	fillTopic(t, b, c.other, recordsEach)
 	c.commit(c.group, c.topic, 4, 10)
 	c.commit(c.idle, c.topic, 4, 10)
 	c.commit(c.idle, c.other, 1, 2)
 	return c
+}
+
+// fillTopic writes records to each partition of a topic: one a minute, the last now.
+func fillTopic(t *testing.T, b *harness.Broker, topic string, n int) {
+	t.Helper()
+	cl, now := b.Client(t), time.Now()
+	meta, err := kadm.NewClient(cl).ListTopics(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		for p := range meta[topic].Partitions {
+			rec := &kgo.Record{Topic: topic, Partition: p, Timestamp: now.Add(-time.Duration(n-1-i) * time.Minute), Value: []byte("x")}
+			if err := cl.ProduceSync(t.Context(), rec).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // commit sets the offsets of a topic's two partitions.

@@ -3,9 +3,12 @@ package peer
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"gregor/compat/harness"
 	"gregor/compat/jars"
@@ -89,7 +92,27 @@ func ZooKeeper(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	startDaemon(tb, "ZooKeeper", addr, jars.Java(tb.Context(), lib+"/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", props))
+	for deadline := time.Now().Add(startLimit); !serves(addr); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("ZooKeeper does not serve on %s", addr)
+		}
+	}
 	return addr
+}
+
+// serves asks ZooKeeper if it takes sessions: its port is open before that.
+func serves(addr string) bool {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	if _, err := c.Write([]byte("srvr")); err != nil {
+		return false
+	}
+	text, _ := io.ReadAll(c)
+	return bytes.Contains(text, []byte("Mode: "))
 }
 
 // Stop ends Kafka by SIGTERM, its clean way, and waits for it. It does nothing the second time.

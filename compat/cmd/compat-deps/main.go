@@ -23,6 +23,11 @@ func install(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("kcat:", kcat)
+	burrow, err := deps.Burrow(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("Burrow:", burrow)
 	python, err := deps.Python(ctx)
 	if err != nil {
 		return err
