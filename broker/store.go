@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"gregor/broker/adopt"
 	"gregor/broker/controller"
 	"gregor/broker/meta"
 	"gregor/log"
@@ -15,6 +16,10 @@ import (
 func (b *Broker) openStore(ctx context.Context) error {
 	var topics []controller.Topic
 	configs := make(map[string]log.Config)
+	found, err := b.lookForKafka(ctx)
+	if err != nil {
+		return err
+	}
 	dir, err := logdir.Open(logdir.Options{
 		FS:                 b.fs,
 		Dir:                b.conf.LogDir,
@@ -26,7 +31,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 		FileDeleteDelay:    deleteDelay(b.conf.Defaults.FileDeleteDelayMs),
 		CheckpointInterval: b.conf.FlushOffsetCheckpointInterval,
 		Locked: func(d *logdir.Dir) (err error) {
-			if topics, err = b.openMetadata(ctx, d); err != nil {
+			if topics, err = b.openMetadata(ctx, d, found); err != nil {
 				return err
 			}
 			return b.logConfigs(topics, configs)
@@ -52,8 +57,8 @@ func (b *Broker) openStore(ctx context.Context) error {
 	return dir.Sync(ctx)
 }
 
-// openMetadata opens the tree and takes the controller's seat. The directory is locked.
-func (b *Broker) openMetadata(ctx context.Context, d *logdir.Dir) ([]controller.Topic, error) {
+// openMetadata opens the tree, fills it with what was found in a directory of Apache Kafka, and takes the controller's seat. The directory is locked.
+func (b *Broker) openMetadata(ctx context.Context, d *logdir.Dir, found *adopt.Plan) ([]controller.Topic, error) {
 	tree, err := meta.OpenLocal(b.metaFile())
 	if err != nil {
 		return nil, err
@@ -61,6 +66,9 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Dir) ([]controller.
 	b.tree = tree
 	b.nodeID = d.BrokerID()
 	b.self = []int32{b.nodeID}
+	if err := b.adoptInto(ctx, tree, found, d.ClusterID()); err != nil {
+		return nil, err
+	}
 	b.control, err = controller.Start(ctx, tree, controller.Config{
 		BrokerID:    b.nodeID,
 		ClusterID:   d.ClusterID(),

@@ -213,6 +213,7 @@ func (d *Dir) list() ([]TopicPartition, error) {
 			names = append(names, tp)
 		case deleted:
 			d.removal.add(path, d.opts.Now())
+		case metadata:
 		case future, stray:
 			d.opts.Logger.Warn("directory is left alone: its log was moved or is not assigned here", "dir", path)
 		default:

@@ -51,3 +51,12 @@ func writeMarker(fsys vfs.FS, dir string, brokerEpoch int64) error {
 	}
 	return fsys.SyncDir(dir)
 }
+
+// markerEpoch is the broker epoch in a marker, -1 when it has none.
+func markerEpoch(b []byte) int64 {
+	m := marker{BrokerEpoch: -1}
+	if json.Unmarshal(b, &m) != nil {
+		return -1
+	}
+	return m.BrokerEpoch
+}

@@ -28,8 +28,20 @@ type identity struct {
 	ClusterID string
 }
 
-// parseMeta reads a file in the format of Java properties.
+// javaDate is the form of the date that Java's Properties.store writes.
+const javaDate = "Mon Jan 02 15:04:05 UTC 2006"
+
+// parseMeta reads who a directory belongs to.
 func parseMeta(b []byte) (identity, error) {
+	id, err := parseIdentity(b)
+	if err != nil {
+		return identity{}, err
+	}
+	return identity{BrokerID: id.BrokerID, ClusterID: id.ClusterID}, nil
+}
+
+// parseIdentity reads a file in the format of Java properties.
+func parseIdentity(b []byte) (Identity, error) {
 	props := make(map[string]string)
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
@@ -38,24 +50,23 @@ func parseMeta(b []byte) (identity, error) {
 		}
 		i := strings.IndexAny(line, "=:")
 		if i < 0 {
-			return identity{}, fmt.Errorf("line %q is not key=value", line)
+			return Identity{}, fmt.Errorf("line %q is not key=value", line)
 		}
 		props[strings.TrimSpace(line[:i])] = strings.ReplaceAll(strings.TrimSpace(line[i+1:]), `\`, "")
 	}
-	var idKey string
+	id := Identity{BrokerID: -1, ClusterID: props["cluster.id"]}
+	idKey := "broker.id"
 	switch v := props["version"]; v {
 	case "0":
-		idKey = "broker.id"
 	case "1":
-		idKey = "node.id"
+		idKey, id.Version, id.DirectoryID = "node.id", 1, props["directory.id"]
 	default:
-		return identity{}, fmt.Errorf("version is %q, known are 0 and 1", v)
+		return Identity{}, fmt.Errorf("version is %q, known are 0 and 1", v)
 	}
-	id := identity{BrokerID: -1, ClusterID: props["cluster.id"]}
 	if v, ok := props[idKey]; ok {
 		n, err := strconv.ParseInt(v, 10, 32)
 		if err != nil || n < 0 {
-			return identity{}, fmt.Errorf("%s is %q, not a broker id", idKey, v)
+			return Identity{}, fmt.Errorf("%s is %q, not a broker id", idKey, v)
 		}
 		id.BrokerID = int32(n)
 	}
@@ -65,7 +76,7 @@ func parseMeta(b []byte) (identity, error) {
 // format writes version 0, with the date that Java's Properties.store puts there.
 func (id identity) format(now time.Time) []byte {
 	return fmt.Appendf(nil, "#\n#%s\ncluster.id=%s\nversion=0\nbroker.id=%d\n",
-		now.UTC().Format("Mon Jan 02 15:04:05 UTC 2006"), id.ClusterID, id.BrokerID)
+		now.UTC().Format(javaDate), id.ClusterID, id.BrokerID)
 }
 
 // newClusterID returns 16 random bytes as Kafka writes ids, never with a leading hyphen, which tools take for an option.

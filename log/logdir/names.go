@@ -40,11 +40,18 @@ const (
 	deleted
 	future
 	stray
+	metadata // KRaft's own log, which is Kafka's alone
 )
+
+// metadataDir is the log of Kafka's controllers in KRaft mode. It is left as it is: Kafka goes on with it when the directory goes back.
+const metadataDir = "__cluster_metadata-0"
 
 // parseName takes the name of a directory apart. The partition is what follows the last hyphen, as in Kafka; a number that
 // String would not write, such as 00 or +1, is foreign, so that no two directories are one partition.
 func parseName(name string) (TopicPartition, dirKind) {
+	if name == metadataDir {
+		return TopicPartition{}, metadata
+	}
 	suffixes := []struct {
 		suffix string
 		kind   dirKind

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gregor/broker/meta"
+)
+
+// Adoption is what a tree begins with when the data was there before it.
+type Adoption struct {
+	// ClusterID is that of the data, "" for a new one.
+	ClusterID string
+	// Topics need a name, an id, keys and of each partition the leader epoch to begin with; the broker becomes the only replica of all.
+	Topics []Topic
+	// NextProducerID is the first producer id that was never given out.
+	NextProducerID int64
+}
+
+// IsNew reports if nothing was ever written to the tree: Start makes the root paths then, or Adopt.
+func IsNew(ctx context.Context, tree meta.Tree) (bool, error) {
+	_, _, err := tree.Get(ctx, meta.ClusterIDPath)
+	if errors.Is(err, meta.ErrNoNode) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Adopt fills a new tree in one step: after a crash it is as new as before, or whole. Start goes on from there.
+func Adopt(ctx context.Context, tree meta.Tree, broker int32, a Adoption) error {
+	c := &Controller{tree: tree, conf: Config{BrokerID: broker}}
+	ops := []meta.Op{meta.CreateOp(meta.ControllerEpochPath, meta.EncodeEpoch(0), meta.Persistent)}
+	for i := range a.Topics {
+		t := a.Topics[i]
+		t.Partitions = make([]Partition, len(a.Topics[i].Partitions))
+		for n := range t.Partitions {
+			epoch := a.Topics[i].Partitions[n].LeaderEpoch
+			t.Partitions[n] = Partition{Replicas: []int32{broker}, ISR: []int32{broker}, Leader: broker, LeaderEpoch: epoch}
+		}
+		ops = append(ops,
+			meta.CreateOp(meta.TopicConfigPath(t.Name), meta.EncodeConfig(t.Config), meta.Persistent),
+			meta.CreateOp(meta.TopicPath(t.Name), encodeTopic(&t), meta.Persistent),
+			meta.CreateOp(meta.PartitionsPath(t.Name), nil, meta.Persistent))
+		ops = c.appendPartitions(ops, &t, 0)
+	}
+	if a.NextProducerID > math.MaxInt64-producerIDBlock {
+		return fmt.Errorf("producer ids are used up: the next one is %d", a.NextProducerID)
+	}
+	if n := a.NextProducerID; n > 0 {
+		last := meta.ProducerIDBlock{Broker: broker, Start: max(n-producerIDBlock, 0), End: n - 1}
+		ops = append(ops, meta.SetOp(meta.ProducerIDBlockPath, last.Encode(), meta.AnyVersion))
+	}
+	id := a.ClusterID
+	if id == "" {
+		id = FormatID(NewID())
+	}
+	ops = append(ops, meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(id), meta.Persistent))
+	if err := meta.EnsureRoot(ctx, tree, ops...); err != nil {
+		return fmt.Errorf("writing %d topics that were found: %w", len(a.Topics), err)
+	}
+	return nil
+}
+
+// ReadTopics reads the topics of a tree without taking the controller's seat: for tools, while no broker runs. Nothing is changed.
+func ReadTopics(ctx context.Context, tree meta.Tree) ([]Topic, error) {
+	c := &Controller{tree: tree}
+	names, err := tree.Children(ctx, meta.TopicsPath)
+	if err != nil {
+		return nil, err
+	}
+	var topics []Topic
+	for _, name := range names {
+		t, err := c.loadTopic(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		for p := range t.Partitions {
+			if err := c.loadState(ctx, &t, p); err != nil && !errors.Is(err, meta.ErrNoNode) {
+				return nil, err
+			}
+		}
+		topics = append(topics, t)
+	}
+	return topics, nil
+}
