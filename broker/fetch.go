@@ -213,6 +213,9 @@ func (f *fetch) finish() *fetchBody {
 	body := &fetchBody{sessionID: f.session.SessionID(), committed: f.limit == log.ToLastStable, parts: make([]*fetchPart, 0, len(f.parts))}
 	for i := range f.parts {
 		p := &f.parts[i]
+		if body.committed {
+			f.findAborted(p)
+		}
 		include := f.session.Include(i, fetchsession.Answer{
 			HighWatermark: p.hw, LastStableOffset: p.lso, LogStartOffset: p.start,
 			Error: p.errorCode != 0, Records: p.size() > 0, Redirect: p.diverging,
@@ -223,6 +226,19 @@ func (f *fetch) finish() *fetchBody {
 	}
 	f.session.End()
 	return body
+}
+
+// findAborted finds the aborted transactions that the reader of p's records must know. Without them he may not have the records.
+func (f *fetch) findAborted(p *fetchPart) {
+	p.aborted = nil
+	if p.slice.Size == 0 {
+		return
+	}
+	var err error
+	if p.aborted, err = p.partition.log.AbortedFor(p.FetchOffset, &p.slice); err != nil {
+		p.release()
+		p.fail(f.goneError(p, err))
+	}
 }
 
 func (f *fetch) releaseAll() {

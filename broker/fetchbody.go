@@ -13,7 +13,7 @@ import (
 type fetchBody struct {
 	errorCode int16 // v7+; before, it is repeated in every partition
 	sessionID int32 // v7+
-	// committed says that the reader is read_committed: it is told of aborted transactions, of which there are none yet.
+	// committed says that the reader is read_committed: it is told of aborted transactions.
 	committed bool
 	// parts are in the order of the answer; those of one topic that follow each other are grouped.
 	parts []*fetchPart
@@ -32,6 +32,7 @@ type fetchPart struct {
 	endEpoch  int32
 	endOffset int64
 	slice     log.Slice
+	aborted   []log.AbortedTxn // that a read_committed reader of slice must know
 	// converted takes the place of slice for a reader of an older format. Before resume there is nothing for it.
 	converted *downConversion
 	resume    int64
@@ -122,12 +123,8 @@ func (e *fetchEncoder) part(f *fetchPart) {
 	if e.version >= 5 {
 		b = kbin.AppendInt64(b, f.start)
 	}
-	// The list of aborted transactions is null for whoever does not ask for it.
-	switch {
-	case e.flexible:
-		b = kbin.AppendCompactNullableArrayLen(b, 0, !e.committed)
-	case e.version >= 4:
-		b = kbin.AppendNullableArrayLen(b, 0, !e.committed)
+	if e.version >= 4 {
+		b = e.appendAborted(b, f.aborted)
 	}
 	if e.version >= 11 {
 		b = kbin.AppendInt32(b, -1) // preferred read replica
@@ -145,6 +142,24 @@ func (e *fetchEncoder) part(f *fetchPart) {
 		e.p.Add(wire.Section{Source: f.slice.File, Off: f.slice.Pos, Len: f.slice.Size, Release: f.slice.Release})
 	}
 	e.partTags(f)
+}
+
+// appendAborted writes the list of aborted transactions, which is null for whoever does not ask for it. It is in the order of the markers, as
+// Kafka gives it: of each producer in the order of its transactions.
+func (e *fetchEncoder) appendAborted(b []byte, list []log.AbortedTxn) []byte {
+	if e.flexible {
+		b = kbin.AppendCompactNullableArrayLen(b, len(list), !e.committed)
+	} else {
+		b = kbin.AppendNullableArrayLen(b, len(list), !e.committed)
+	}
+	for i := range list {
+		b = kbin.AppendInt64(b, list[i].ProducerID)
+		b = kbin.AppendInt64(b, list[i].FirstOffset)
+		if e.flexible {
+			b = append(b, 0) // no tags
+		}
+	}
+	return b
 }
 
 // partTags writes the tagged fields of a partition: tag 0, the diverging epoch, when there is one.

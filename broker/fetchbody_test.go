@@ -36,7 +36,8 @@ func TestFetchBody(t *testing.T) {
 	data.slice = log.Slice{File: file, Pos: 4, Size: 10}
 	failed.errorCode, failed.hw, failed.lso, failed.start = 56, -1, -1, -1
 	diverged.diverging, diverged.endEpoch, diverged.endOffset = true, 5, 77
-	body := &fetchBody{errorCode: 0, sessionID: 9, parts: []*fetchPart{data, failed, diverged}}
+	data.aborted = []log.AbortedTxn{{ProducerID: 5, FirstOffset: 6, LastOffset: 9}, {ProducerID: 1 << 40, FirstOffset: 1 << 33, LastOffset: 1 << 34}}
+	body := &fetchBody{errorCode: 0, sessionID: 9, committed: true, parts: []*fetchPart{data, failed, diverged}}
 
 	for version := int16(0); version <= 18; version++ {
 		raw := flatten(t, body, version)
@@ -60,6 +61,12 @@ func checkFetchAnswer(t *testing.T, version int16, got *kmsg.FetchResponse) {
 	first, second := got.Topics[0].Partitions[0], got.Topics[0].Partitions[1]
 	if string(first.RecordBatches) != "0123456789" || first.HighWatermark != 100 || version >= 4 && first.LastStableOffset != 90 {
 		t.Errorf("v%d: first partition is %+v", version, first)
+	}
+	if aborted := first.AbortedTransactions; version >= 4 && (len(aborted) != 2 || aborted[0].ProducerID != 5 || aborted[1].FirstOffset != 1<<33) {
+		t.Errorf("v%d: aborted transactions are %+v", version, aborted)
+	}
+	if second.AbortedTransactions == nil && version >= 4 {
+		t.Errorf("v%d: a read_committed reader got null for no aborted transactions", version)
 	}
 	if want := int16(56); version > 5 && second.ErrorCode != want || version <= 5 && second.ErrorCode != 6 {
 		t.Errorf("v%d: error is %d", version, second.ErrorCode)

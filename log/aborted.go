@@ -50,6 +50,79 @@ func (l *Log) abortedIn(list segments, from, to int64) (out []AbortedTxn, err er
 	return out, nil
 }
 
+// AbortedFor lists the aborted transactions that a reader of slice, who asked for offset from, must know: those that overlap [from, end of slice).
+// The end is taken from the offset index, which may name one somewhat further on, as in Kafka. The slice must not have been read beyond the last
+// stable offset.
+func (l *Log) AbortedFor(from int64, slice *Slice) ([]AbortedTxn, error) {
+	for {
+		list := l.list.Load()
+		out, err := l.abortedFor(*list, from, slice)
+		if err == nil || !l.changedSince(list) {
+			return out, err
+		}
+	}
+}
+
+func (l *Log) abortedFor(list segments, from int64, slice *Slice) ([]AbortedTxn, error) {
+	i := max(list.find(slice.Offset), 0)
+	s, end := list[i], l.EndOffset()
+	if i < len(list)-1 {
+		end = list[i+1].base
+	}
+	if err := l.prove(list[:i+1], from); err != nil {
+		return nil, err
+	}
+	// Without entries the exact end matters little: there is nothing to leave out.
+	if s.aborted.entries() > 0 && slice.seg == s {
+		upper, err := s.offsetAfter(slice.Pos + int64(slice.Size))
+		if err != nil {
+			return nil, err
+		}
+		end = min(end, upper)
+	}
+	return l.abortedIn(list, from, end)
+}
+
+// offsetAfter is the offset of the first index entry for a batch at position pos or above, math.MaxInt64 if there is none.
+func (s *segment) offsetAfter(pos int64) (int64, error) {
+	for x := &s.offsets; ; {
+		t := x.tail.Load()
+		offset, err := s.offsetAfterIn(t, pos)
+		if x.tail.Load() == t {
+			return offset, err
+		}
+	}
+}
+
+func (s *segment) offsetAfterIn(t *tail, pos int64) (int64, error) {
+	x, n := &s.offsets, int(t.n.Load())
+	lo, hi := 0, t.before+n
+	file, err := vfs.File(nil), error(nil)
+	if t.before > 0 {
+		if file, err = s.log.handles.acquire(&x.file, s, x.ext); err != nil {
+			return 0, err
+		}
+		defer s.log.handles.release(&x.file)
+	}
+	offset := int64(math.MaxInt64)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		var b [offsetEntrySize]byte
+		if mid >= t.before {
+			copy(b[:], t.b[(mid-t.before)*x.width:])
+		} else if _, err := file.ReadAt(b[:], int64(mid*x.width)); err != nil {
+			return 0, fmt.Errorf("reading %s: %w", s.path(x.ext), noEOF(err))
+		}
+		relative, at := offsetEntry(b[:])
+		if at < pos {
+			lo = mid + 1
+		} else {
+			hi, offset = mid, s.base+relative
+		}
+	}
+	return offset, nil
+}
+
 // unknownOpen is segment.firstOpen of a segment that was found at Open.
 const unknownOpen = -1
 

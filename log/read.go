@@ -95,7 +95,8 @@ func (l *Log) bound(limit ReadLimit) mark {
 	}
 	high := l.high.load()
 	if open := max(l.firstOpen.Load(), l.StartOffset()); limit == ToLastStable && open < high.offset {
-		return mark{offset: open, segment: high.segment, pos: unknownPos}
+		list := *l.list.Load()
+		return mark{offset: open, segment: list[max(list.find(open), 0)].base, pos: unknownPos}
 	}
 	return high
 }
