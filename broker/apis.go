@@ -38,6 +38,7 @@ func (b *Broker) apiTable() []api {
 		{21, 0, 2, answer(b.handleDeleteRecords)},
 		{22, 0, 5, answer(b.handleInitProducerID)},
 		{23, 0, 4, answer(b.handleOffsetForLeaderEpoch)},
+		{27, 0, 2, b.handleWriteTxnMarkers},
 		{32, 0, 4, answer(b.handleDescribeConfigs)},
 		{33, 0, 2, answer(b.handleAlterConfigs)},
 		{37, 0, 3, answer(b.handleCreatePartitions)},
@@ -49,6 +50,7 @@ func (b *Broker) apiTable() []api {
 		{47, 0, 0, b.handleOffsetDelete},
 		{60, 0, 2, answer(b.handleDescribeCluster)},
 		{74, 0, 1, answer(b.handleListConfigResources)},
+		{61, 0, 0, answer(b.handleDescribeProducers)},
 		{75, 0, 0, answer(b.handleDescribeTopicPartitions)},
 	}
 }

@@ -36,6 +36,7 @@ func errorCodes() []errorCode {
 		{producer.ErrOutOfOrder, kerr.OutOfOrderSequenceNumber},
 		{producer.ErrFenced, kerr.InvalidProducerEpoch},
 		{producer.ErrInvalidTxnState, kerr.InvalidTxnState},
+		{producer.ErrCoordinatorFenced, kerr.TransactionCoordinatorFenced},
 	}
 }
 

@@ -32,8 +32,8 @@ func TestPendingProduceOnAClosedLog(t *testing.T) {
 	resp := kmsg.NewPtrProduceResponse()
 	resp.Topics = []kmsg.ProduceResponseTopic{{Partitions: make([]kmsg.ProduceResponseTopicPartition, 1)}}
 	one := &resp.Topics[0].Partitions[0]
-	p := &pendingProduce{resp: resp, wake: func() { woken <- struct{}{} }, deadline: time.Now().Add(time.Hour)}
-	p.waits = []produceWait{{log: l, last: appended.LastOffset, res: one}}
+	p := &pendingSync{resp: resp, wake: func() { woken <- struct{}{} }, deadline: time.Now().Add(time.Hour)}
+	p.waits = []syncWait{{log: l, last: appended.LastOffset, res: (*produceResult)(one)}}
 	if _, ready := p.Poll(time.Now()); ready {
 		t.Fatal("answered before the batch is durable")
 	}

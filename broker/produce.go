@@ -22,11 +22,12 @@ import (
 //     answered when it is written. acks 0 is never answered; a failure closes the connection, as clients expect.
 //   - v7 allows zstd, v8 has an error for each record, v13 names topics by id.
 
-// handleProduce appends what it is given and answers, or leaves a pendingProduce.
+// handleProduce appends what it is given and answers, or leaves a pendingSync.
 func (b *Broker) handleProduce(_ context.Context, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.ProduceRequest)
-	p := &pendingProduce{wake: req.Wake, resp: kmsg.NewPtrProduceResponse()}
-	failed := b.appendAll(r, req, p)
+	resp := kmsg.NewPtrProduceResponse()
+	p := &pendingSync{wake: req.Wake, resp: resp}
+	failed := b.appendAll(r, req, resp, p)
 	if r.Acks == 0 {
 		if failed != nil {
 			return wire.Reply{Close: fmt.Sprintf("produce with acks 0 failed: %v", failed)}
@@ -46,10 +47,10 @@ func (b *Broker) handleProduce(_ context.Context, req *wire.Request) wire.Reply 
 }
 
 // appendAll fills p's answer and what must be waited for. It returns one of the failures, for acks 0.
-func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, p *pendingProduce) (failed error) {
-	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(r.Topics))
+func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, resp *kmsg.ProduceResponse, p *pendingSync) (failed error) {
+	resp.Topics = make([]kmsg.ProduceResponseTopic, len(r.Topics))
 	for i := range r.Topics {
-		in, out := &r.Topics[i], &p.resp.Topics[i]
+		in, out := &r.Topics[i], &resp.Topics[i]
 		out.Topic, out.TopicID = in.Topic, in.TopicID
 		out.Partitions = make([]kmsg.ProduceResponseTopicPartition, len(in.Partitions))
 		t, err := b.produceTopic(r, req, in)
@@ -94,7 +95,7 @@ func (b *Broker) produceTopic(r *kmsg.ProduceRequest, req *wire.Request, in *kms
 }
 
 // produceOne appends the batch of one partition.
-func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRequestTopicPartition, res *kmsg.ProduceResponseTopicPartition, p *pendingProduce) error {
+func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRequestTopicPartition, res *kmsg.ProduceResponseTopicPartition, p *pendingSync) error {
 	part := t.partition(in.Partition)
 	if part == nil {
 		return kerr.UnknownTopicOrPartition
@@ -116,9 +117,17 @@ func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRe
 	}
 	res.LogStartOffset = part.log.StartOffset()
 	if r.Acks == -1 && part.log.HighWatermark() <= appended.LastOffset {
-		p.waits = append(p.waits, produceWait{log: part.log, last: appended.LastOffset, res: res})
+		p.waits = append(p.waits, syncWait{log: part.log, last: appended.LastOffset, res: (*produceResult)(res)})
 	}
 	return nil
+}
+
+// produceResult is a partition's answer that waits for its sync.
+type produceResult kmsg.ProduceResponseTopicPartition
+
+// fail implements syncResult.
+func (r *produceResult) fail(err error) {
+	produceFailure((*kmsg.ProduceResponseTopicPartition)(r), err)
 }
 
 // produceFailure writes err into a partition's answer: its code, its text, and the records that it names (KIP-467).
@@ -140,76 +149,5 @@ func produceFailure(res *kmsg.ProduceResponseTopicPartition, err error) {
 		e.RelativeOffset = records.Records[i].Index
 		e.ErrorMessage = &records.Records[i].Message
 		res.ErrorRecords = append(res.ErrorRecords, e)
-	}
-}
-
-// pendingProduce is an acks=-1 answer that waits until the high watermark has passed each of its batches. It waits for one log at a time: a
-// later one is nearly always done by then.
-type pendingProduce struct {
-	resp     *kmsg.ProduceResponse
-	waits    []produceWait
-	wake     func()
-	deadline time.Time
-	watching bool
-}
-
-type produceWait struct {
-	log  *log.Log
-	last int64
-	res  *kmsg.ProduceResponseTopicPartition
-}
-
-// Wake implements log.Waiter.
-func (p *pendingProduce) Wake() { p.wake() }
-
-// Deadline implements wire.Pending.
-func (p *pendingProduce) Deadline() time.Time { return p.deadline }
-
-// Poll implements wire.Pending.
-func (p *pendingProduce) Poll(now time.Time) (wire.Reply, bool) {
-	for len(p.waits) > 0 {
-		w := &p.waits[0]
-		if w.log.HighWatermark() <= w.last {
-			err := p.waitFor(w, now)
-			if err == nil {
-				return wire.Reply{}, false
-			}
-			// The last look: the watermark may have passed meanwhile, and then nothing is wrong.
-			if w.log.HighWatermark() <= w.last {
-				produceFailure(w.res, err)
-			}
-		}
-		p.unwatch()
-		p.waits = p.waits[1:]
-	}
-	return wire.Reply{Body: wire.Message(p.resp)}, true
-}
-
-// waitFor watches the log of w. An error says why it is not watched: the log failed or is closed, the time is over, or the high watermark
-// has passed w just now.
-func (p *pendingProduce) waitFor(w *produceWait, now time.Time) error {
-	if err := w.log.Err(); err != nil {
-		return err
-	}
-	if !now.Before(p.deadline) {
-		return fmt.Errorf("not durable in time, although written at offset %d: %w", w.res.BaseOffset, kerr.RequestTimedOut)
-	}
-	if !w.log.Watch(p, w.last+1, log.ToHighWatermark) {
-		p.watching = true
-		return nil
-	}
-	if err := w.log.Err(); err != nil {
-		return err
-	}
-	return log.ErrClosed
-}
-
-// Cancel implements wire.Pending.
-func (p *pendingProduce) Cancel() { p.unwatch() }
-
-func (p *pendingProduce) unwatch() {
-	if p.watching {
-		p.waits[0].log.Unwatch(p)
-		p.watching = false
 	}
 }

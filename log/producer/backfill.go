@@ -1,7 +1,5 @@
 package producer
 
-import "gregor/log/batch"
-
 // Backfill remembers b, which was appended at firstOffset, as older than what is known of its producer: a snapshot has only the last batch of
 // each, and a client may repeat any of its last five. Calls come in the order of offsets, after Restore and before Append. A batch of another
 // epoch than the snapshot's, or that is known, changes nothing, and so does one of a producer that the snapshot does not have.
@@ -10,12 +8,7 @@ func (s *State) Backfill(b Batch, firstOffset int64) {
 	if e == nil || e.epoch != b.Epoch {
 		return
 	}
-	old := slot{
-		lastOffset: firstOffset + int64(b.LastDelta),
-		timestamp:  b.Timestamp,
-		lastSeq:    batch.AddSequence(b.BaseSequence, b.LastDelta),
-		delta:      b.LastDelta,
-	}
+	old := slotOf(b, firstOffset)
 	var slots [window + 1]slot
 	n, placed := 0, false
 	for i := range int(e.n) {

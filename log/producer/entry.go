@@ -13,6 +13,18 @@ type slot struct {
 	delta      int32
 }
 
+// noSequence is the sequence of what the broker itself writes in a producer's transaction, offsets of groups.
+const noSequence = -1
+
+// slotOf is b, appended at firstOffset.
+func slotOf(b Batch, firstOffset int64) slot {
+	s := slot{lastOffset: firstOffset + int64(b.LastDelta), timestamp: b.Timestamp, lastSeq: noSequence, delta: b.LastDelta}
+	if b.BaseSequence != noSequence {
+		s.lastSeq = batch.AddSequence(b.BaseSequence, b.LastDelta)
+	}
+	return s
+}
+
 func (b slot) firstSeq() int32 {
 	// Sequences wrap from 2147483647 to 0, so the difference is taken modulo 2^31.
 	return int32((int64(b.lastSeq) - int64(b.delta)) & 0x7fffffff)

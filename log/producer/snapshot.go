@@ -20,7 +20,7 @@ const (
 type Entry struct {
 	ProducerID       int64
 	Epoch            int16
-	LastSequence     int32 // -1: no data batch
+	LastSequence     int32 // -1: no data batch, or one of the broker itself
 	LastOffset       int64 // -1: no data batch
 	OffsetDelta      int32 // of the last batch: its first offset is LastOffset-OffsetDelta
 	Timestamp        int64 // of the last batch or marker, milliseconds
@@ -147,5 +147,5 @@ func (e *Entry) possible() bool {
 	if e.LastOffset < 0 {
 		return true
 	}
-	return e.LastSequence >= 0 && e.OffsetDelta >= 0 && int64(e.OffsetDelta) <= e.LastOffset
+	return e.LastSequence >= noSequence && e.OffsetDelta >= 0 && int64(e.OffsetDelta) <= e.LastOffset
 }

@@ -3,8 +3,6 @@ package producer
 import (
 	"fmt"
 	"slices"
-
-	"gregor/log/batch"
 )
 
 // State is what one partition knows about its producers. It is not safe for concurrent use: the log's lock guards it.
@@ -96,12 +94,7 @@ func (s *State) Append(b Batch, firstOffset, nowMillis int64) {
 	}
 	e.setEpoch(b.Epoch)
 	e.seen, e.timestamp = nowMillis, b.Timestamp
-	e.add(slot{
-		lastOffset: firstOffset + int64(b.LastDelta),
-		timestamp:  b.Timestamp,
-		lastSeq:    batch.AddSequence(b.BaseSequence, b.LastDelta),
-		delta:      b.LastDelta,
-	})
+	e.add(slotOf(b, firstOffset))
 	if b.Transactional && e.txnFirst < 0 {
 		e.txnFirst = firstOffset
 		s.open = insert(s.open, txn{first: firstOffset})
