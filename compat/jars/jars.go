@@ -71,7 +71,7 @@ func All() []Set {
 
 // GroupVersions are the versions of kafka-clients whose consumers join groups in the tests, oldest first.
 func GroupVersions() []string {
-	return []string{"1.1.1", "2.8.2", "3.9.1", "4.4.0"}
+	return []string{"0.9.0.1", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.4.0"}
 }
 
 // Ensure fetches the set unless it is there and returns its folder.
