@@ -27,6 +27,7 @@ func errorCodes() []errorCode {
 		// A log is closed when its topic is deleted or the broker stops; either way the client must look again.
 		{log.ErrClosed, kerr.NotLeaderForPartition},
 		{batch.ErrTooLarge, kerr.MessageTooLarge},
+		{batch.ErrFormat, kerr.UnsupportedForMessageFormat},
 		{batch.ErrCodec, kerr.UnsupportedCompressionType},
 		{batch.ErrTimestamp, kerr.InvalidTimestamp},
 		{batch.ErrCorrupt, kerr.CorruptMessage},

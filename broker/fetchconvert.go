@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -57,6 +56,9 @@ func (f *fetch) olderSlice(p *fetchPart, l *log.Log, left int) (log.Slice, error
 	}
 	magic := readableMagic(f.version)
 	newer, err := slice.NewerThan(magic)
+	if err == nil && newer && !p.partition.topic.config.Load().DownConversion {
+		err = fmt.Errorf("message.downconversion.enable of the topic is false: %w", kerr.UnsupportedVersion)
+	}
 	if err == nil && newer {
 		return log.Slice{}, f.convert(p, l, slice, left)
 	}
@@ -72,7 +74,7 @@ func (f *fetch) olderSlice(p *fetchPart, l *log.Log, left int) (log.Slice, error
 
 // convert makes p.converted of a slice with newer batches, or of what follows it if nothing is left of it.
 func (f *fetch) convert(p *fetchPart, l *log.Log, slice log.Slice, left int) error {
-	c := &downConversion{work: &f.broker.downgrades, slice: slice, magic: readableMagic(f.version), from: p.FetchOffset}
+	c := &downConversion{broker: f.broker, slice: slice, magic: readableMagic(f.version), from: p.FetchOffset}
 	for {
 		keep := keepConverted - f.kept
 		next, err := c.begin(keep)
@@ -104,12 +106,12 @@ func (f *fetch) convert(p *fetchPart, l *log.Log, slice log.Slice, left int) err
 
 // downConversion is the record set of a partition for a client that does not read the stored format. It is a wire.Stream.
 type downConversion struct {
-	work  *sync.Pool // of *downgrade
-	slice log.Slice  // owned
-	magic int8
-	from  int64 // offset that was asked for
-	size  int   // promised
-	left  int   // of it
+	broker *Broker
+	slice  log.Slice // owned
+	magic  int8
+	from   int64 // offset that was asked for
+	size   int   // promised
+	left   int   // of it
 
 	first   []byte // converted already; nil if that was too much to keep
 	skip    int    // bytes of slice that need no conversion any more
@@ -128,8 +130,8 @@ type downgrade struct {
 // begin converts the first batch that anything is left of, and sets size to that of the outcome: 0 if there is none, and then next is the
 // offset to go on at. The outcome is kept if it has no more than keep bytes.
 func (c *downConversion) begin(keep int) (next int64, err error) {
-	w := c.work.Get().(*downgrade)
-	defer func() { c.giveBack(w) }()
+	w := c.broker.downgrades.Get().(*downgrade)
+	defer func() { c.broker.putDowngrade(w) }()
 	w.entries.Reset(&c.slice, 0)
 	c.size, c.first, c.skip = 0, nil, 0
 	for c.size == 0 {
@@ -182,7 +184,7 @@ func (c *downConversion) piece() []byte {
 	}
 	w := c.current
 	if w == nil {
-		w = c.work.Get().(*downgrade)
+		w = c.broker.downgrades.Get().(*downgrade)
 		w.entries.Reset(&c.slice, c.skip)
 		w.ended, w.busy = false, false
 		c.current = w
@@ -222,19 +224,19 @@ func (w *downgrade) overflow(left int) {
 	}
 }
 
-func (c *downConversion) giveBack(w *downgrade) {
+func (b *Broker) putDowngrade(w *downgrade) {
 	w.entries.Release()
 	w.down.Release()
 	if cap(w.out) > keepConverted {
 		w.out = nil
 	}
-	c.work.Put(w)
+	b.downgrades.Put(w)
 }
 
 // release lets go of the segment file and the scratch. It may be called again.
 func (c *downConversion) release() {
 	if c.current != nil {
-		c.giveBack(c.current)
+		c.broker.putDowngrade(c.current)
 		c.current = nil
 	}
 	c.slice.Release()

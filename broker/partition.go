@@ -58,6 +58,9 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool) (log.App
 		// Without a transaction coordinator no transaction can be open.
 		return log.Appended{}, kerr.InvalidTxnState
 	}
+	if conf.Magic < 2 {
+		return b.storeSet(p, records, setOptions(conf, h.Codec()))
+	}
 	if want := conf.Compression.Codec; want != config.CodecProducer && batch.Codec(want) != h.Codec() {
 		if records, h, err = b.recompress(records, batch.Codec(want), int(conf.MaxMessageBytes)); err != nil {
 			return log.Appended{}, err

@@ -29,18 +29,64 @@ func (b *Broker) appendSet(p *partition, records []byte) (log.Appended, error) {
 		c.Release()
 		b.converters.Put(c)
 	}()
+	rules := produceRules(conf, true, b.now())
+	if conf.Magic < 2 {
+		out, codec, err := c.Collect(nil, records, rules)
+		if err != nil || len(out) == 0 {
+			return nothing(), err
+		}
+		return b.storeSet(p, out, setOptions(conf, codec))
+	}
 	codec := batch.Codec(-1)
 	if conf.Compression.Codec != config.CodecProducer {
 		codec = batch.Codec(conf.Compression.Codec)
 	}
-	out, h, err := c.Legacy(nil, records, produceRules(conf, true, b.now()), codec)
-	if err != nil {
-		return log.Appended{}, err
-	}
-	if h.Count == 0 {
-		return nothing(), nil
+	out, h, err := c.Legacy(nil, records, rules, codec)
+	if err != nil || h.Count == 0 {
+		return nothing(), err
 	}
 	appended, err := p.log.Append(out, h, p.leaderEpoch)
 	b.noteAppend(err)
 	return appended, err
+}
+
+// setOptions is how a topic with message.format.version below 0.11 stores what came with a codec.
+func setOptions(t *config.Topic, codec batch.Codec) batch.SetOptions {
+	if t.Compression.Codec != config.CodecProducer {
+		codec = batch.Codec(t.Compression.Codec)
+	}
+	return batch.SetOptions{Magic: t.Magic, Codec: codec, MaxBytes: int(t.MaxMessageBytes)}
+}
+
+// storeSet writes b, a batch of magic 2 that was checked, as messages of magic 0 or 1.
+func (b *Broker) storeSet(p *partition, records []byte, o batch.SetOptions) (log.Appended, error) {
+	w := b.downgrades.Get().(*downgrade)
+	defer b.putDowngrade(w)
+	// Offsets inside compressed data must be absolute in magic 0: such sets are made when the offset is known.
+	late := o.Magic == 0 && o.Codec != batch.None
+	if !late {
+		if err := w.makeSet(records, 0, o); err != nil {
+			return log.Appended{}, err
+		}
+	}
+	appended, err := p.log.AppendSet(p.leaderEpoch, func(base int64) ([]byte, error) {
+		if late {
+			err := w.makeSet(records, base, o)
+			return w.out, err
+		}
+		err := batch.ShiftSet(w.out, base)
+		return w.out, err
+	})
+	b.noteAppend(err)
+	if h, headerErr := batch.ReadHeader(records); err == nil && headerErr == nil {
+		appended.Timestamp = h.MaxTimestamp // magic 0 keeps none, the answer still says when it was appended
+	}
+	return appended, err
+}
+
+// makeSet makes out of a batch of magic 2 that begins at offset base.
+func (w *downgrade) makeSet(records []byte, base int64, o batch.SetOptions) (err error) {
+	batch.Stamp(records, base, -1)
+	w.out, err = w.down.Set(w.out[:0], records, o)
+	return err
 }

@@ -8,7 +8,6 @@ const (
 	noTxns        = "transactions are not built yet"
 	noReplicas    = "clusters are not built yet: this broker stands alone and every topic has one replica"
 	notTiered     = "tiered storage does not exist here: all segments stay in the log directory"
-	noFormat      = "batches are stored in the format that they come in"
 	defaultDir    = "./gregor-data"
 	defaultAddr   = "PLAINTEXT://127.0.0.1:9092"
 )
@@ -127,8 +126,8 @@ func messageKeys() []key {
 		{name: "log.message.timestamp.after.max.ms", typ: Long, def: "3600000", rule: atLeast(0), dynamic: true, doc: "Default of message.timestamp.after.max.ms."},
 		{name: "log.message.timestamp.difference.max.ms", typ: Long, def: maxLong, rule: atLeast(0), dynamic: true,
 			idle: "set log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms instead", doc: "Default of message.timestamp.difference.max.ms."},
-		{name: "log.message.format.version", typ: String, def: "3.0-IV1", rule: formatVersion{}, idle: noFormat, doc: "Default of message.format.version."},
-		{name: "log.message.downconversion.enable", typ: Boolean, def: "true", dynamic: true, idle: noFormat, doc: "Default of message.downconversion.enable."},
+		{name: "log.message.format.version", typ: String, def: "3.0-IV1", rule: formatVersion{}, doc: "Default of message.format.version."},
+		{name: "log.message.downconversion.enable", typ: Boolean, def: "true", dynamic: true, doc: "Default of message.downconversion.enable."},
 		{name: "min.insync.replicas", typ: Int, def: "1", rule: atLeast(1), dynamic: true, doc: "Default of the topic key of this name."},
 		{name: "unclean.leader.election.enable", typ: Boolean, def: "false", dynamic: true, idle: noReplicas, doc: "Default of the topic key of this name."},
 	}

@@ -25,6 +25,7 @@ func TestDefaults(t *testing.T) {
 		CleanupPolicy: CleanupPolicy{Delete: true}, RetentionMs: 604800000, RetentionBytes: -1, FileDeleteDelayMs: 60000, DeleteRetentionMs: 86400000,
 		MaxCompactionLagMs: math.MaxInt64, MinCleanableDirtyRatio: 0.5, MaxMessageBytes: 1048588, MaxDecompressedBytes: 2147483639,
 		Compression: Compression{Codec: CodecProducer}, TimestampBeforeMaxMs: math.MaxInt64, TimestampAfterMaxMs: 3600000, MinInsyncReplicas: 1,
+		Magic: 2, DownConversion: true,
 	}
 	if s.Defaults != want {
 		t.Errorf("got  %+v\nwant %+v", s.Defaults, want)
@@ -339,4 +340,17 @@ func FuzzValidateTopic(f *testing.F) {
 			t.Fatalf("%s=%q shows %q, which shows %q, %v", name, value, *e[0].Value, *again[0].Value, err)
 		}
 	})
+}
+
+func TestMessageFormat(t *testing.T) {
+	for version, want := range map[string]int8{"0.8.0": 0, "0.8.2.2": 0, "0.9.0.1": 0, "0.10.0": 1, "0.10.2-IV0": 1, "0.11.0": 2, "0.11.0-IV2": 2, "1.0": 2, "2.8": 2, "3.9": 2} {
+		s := newServer(t, map[string]string{"log.message.format.version": version})
+		if got := s.Defaults.Magic; got != want {
+			t.Errorf("broker %s: magic %d, want %d", version, got, want)
+		}
+		topic, err := newServer(t, nil).Topic(map[string]string{"message.format.version": version, "message.downconversion.enable": "false"})
+		if err != nil || topic.Magic != want || topic.DownConversion {
+			t.Errorf("topic %s: %+v, %v; want magic %d", version, topic, err, want)
+		}
+	}
 }

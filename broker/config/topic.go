@@ -42,6 +42,11 @@ type Topic struct {
 	TimestampBeforeMaxMs int64
 	TimestampAfterMaxMs  int64
 
+	// Magic is the message format that is stored (message.format.version): 0, 1 or 2.
+	Magic int8
+	// DownConversion allows to convert for consumers that cannot read it.
+	DownConversion bool
+
 	MinInsyncReplicas int32
 	UncleanElection   bool
 }
@@ -188,6 +193,11 @@ func (r topicReader) boolean(name string) bool {
 	return b
 }
 
+func (r topicReader) text(name string) string {
+	s, _ := r.value(name).(string)
+	return s
+}
+
 func (r topicReader) list(name string) []string {
 	l, _ := r.value(name).([]string)
 	return l
@@ -221,6 +231,8 @@ func (s *Server) typed(overrides map[string]string) Topic {
 		TimestampBeforeMaxMs:   r.long("message.timestamp.before.max.ms"),
 		TimestampAfterMaxMs:    r.long("message.timestamp.after.max.ms"),
 		MinInsyncReplicas:      r.int("min.insync.replicas"),
+		Magic:                  formatMagic(r.text("message.format.version")),
+		DownConversion:         r.boolean("message.downconversion.enable"),
 		UncleanElection:        r.boolean("unclean.leader.election.enable"),
 	}
 	if _, ok := overrides["internal.segment.bytes"]; ok {

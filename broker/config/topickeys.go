@@ -122,9 +122,10 @@ func topicRemoteKeys() []key {
 func topicLegacyKeys() []key {
 	return []key{
 		{name: "message.format.version", typ: String, rule: formatVersion{}, from: same("log.message.format.version"),
-			doc: "Format of stored messages in Kafka before 4.0. Kept for tools; batches are stored as they come."},
+			doc: "Format that messages are stored in: with a version of Kafka up to 0.9 format 0, with 0.10 format 1, with later ones format 2. " +
+				"Formats 0 and 1 have no headers, transactions or idempotent producers."},
 		{name: "message.downconversion.enable", typ: Boolean, from: same("log.message.downconversion.enable"),
-			doc: "Whether messages are converted for consumers that cannot read the stored format."},
+			doc: "Whether messages are converted for consumers that cannot read the stored format: Fetch below version 4. If not, they get an error."},
 		{name: "message.timestamp.difference.max.ms", typ: Long, rule: atLeast(0), from: same("log.message.timestamp.difference.max.ms"),
 			doc: "Milliseconds that a producer's timestamp may differ from the broker's clock, as Kafka before 3.6 named it. " +
 				"It counts where message.timestamp.before.max.ms or message.timestamp.after.max.ms is not set."},

@@ -218,7 +218,7 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// formatVersion is a version of Kafka from 0.8.0 to 3.9, with or without an -IV suffix: message.format.version is kept for old tools only.
+// formatVersion is a version of Kafka from 0.8.0 to 3.9, with or without an -IV suffix.
 type formatVersion struct{}
 
 func (formatVersion) problem(v any) (string, string) {
@@ -240,3 +240,14 @@ func (formatVersion) problem(v any) (string, string) {
 }
 
 func (formatVersion) allowed() string { return "a version of Kafka from 0.8.0 to 3.9" }
+
+// formatMagic is the message format of a valid version.
+func formatMagic(version string) int8 {
+	switch {
+	case strings.HasPrefix(version, "0.8"), strings.HasPrefix(version, "0.9"):
+		return 0
+	case strings.HasPrefix(version, "0.10"):
+		return 1
+	}
+	return 2
+}

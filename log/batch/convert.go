@@ -20,6 +20,31 @@ type Converter struct {
 //
 // Errors: as those of Check. Mixed magics, magic 2 and compressed sets inside compressed sets are ErrInvalid.
 func (c *Converter) Legacy(dst, set []byte, r Rules, codec Codec) ([]byte, Header, error) {
+	source, err := c.collect(set, r)
+	if err != nil || c.builder.Len() == 0 {
+		return dst, Header{}, err
+	}
+	if codec < 0 {
+		codec = source
+	}
+	c.builder.options.Codec = codec
+	return c.finish(dst, &r)
+}
+
+// Collect is Legacy for a topic that stores messages of magic 0 and 1 itself: the batch is not compressed and has no limit of size, which holds
+// for what Downgrader.Set makes of it. It returns the codec of the set too.
+func (c *Converter) Collect(dst, set []byte, r Rules) ([]byte, Codec, error) {
+	source, err := c.collect(set, r)
+	if err != nil || c.builder.Len() == 0 {
+		return dst, source, err
+	}
+	r.MaxBytes = 0
+	out, _, err := c.finish(dst, &r)
+	return out, source, err
+}
+
+// collect takes the records of the set into the builder.
+func (c *Converter) collect(set []byte, r Rules) (Codec, error) {
 	c.pass = pass{rules: r, maxTimestamp: -1}
 	c.builder.Reset(Options{LeaderEpoch: -1})
 	defer c.reader.Release()
@@ -31,17 +56,7 @@ func (c *Converter) Legacy(dst, set []byte, r Rules, codec Codec) ([]byte, Heade
 	if err == nil {
 		err = c.pass.refusal()
 	}
-	if err != nil {
-		return dst, Header{}, err
-	}
-	if c.builder.Len() == 0 {
-		return dst, Header{}, nil
-	}
-	if codec < 0 {
-		codec = source
-	}
-	c.builder.options.Codec = codec
-	return c.finish(dst, &r)
+	return source, err
 }
 
 func (c *Converter) finish(dst []byte, r *Rules) ([]byte, Header, error) {

@@ -21,6 +21,7 @@ type Downgrader struct {
 	stream   stream
 
 	copied  []byte // an entry that is old enough
+	strict  bool   // refuse headers instead of leaving them out
 	magic   int8
 	from    int64
 	records int
@@ -29,7 +30,7 @@ type Downgrader struct {
 // Start begins with the whole entry b, which must not change until Next is done with it, for a client that reads magic (0 or 1) at most and
 // asked for offset from. The checksum of b is not checked. Errors: ErrCodec for zstd, which came with magic 2, and those of Reader.
 func (d *Downgrader) Start(b []byte, magic int8, from int64) error {
-	d.magic, d.from, d.records, d.copied = magic, from, 0, nil
+	d.magic, d.from, d.records, d.copied, d.strict = magic, from, 0, nil, false
 	size, err := EntrySize(b)
 	if err != nil {
 		return err
@@ -67,11 +68,19 @@ func (d *Downgrader) Next(dst []byte, limit int) (out []byte, done bool, err err
 		out, err := d.wrap(dst, codec)
 		return out, true, err
 	}
+	return d.plain(dst, limit)
+}
+
+// plain appends messages that are not compressed.
+func (d *Downgrader) plain(dst []byte, limit int) (out []byte, done bool, err error) {
 	out = dst
 	var rec Record
 	for d.reader.Next(&rec) {
 		if rec.Offset < d.from {
 			continue
+		}
+		if d.strict && rec.Headers.n > 0 {
+			return dst, true, errHeaders
 		}
 		out = d.append(out, rec.Offset, &rec)
 		d.records++
@@ -87,6 +96,72 @@ func (d *Downgrader) Next(dst []byte, limit int) (out []byte, done bool, err err
 
 // Records is how many records of the entry were converted so far; none are of one that is copied.
 func (d *Downgrader) Records() int { return d.records }
+
+// errHeaders is a record that a topic cannot store.
+var errHeaders = fmt.Errorf("%w: records with headers need message.format.version 0.11 or later", ErrFormat)
+
+// Set appends to dst what a topic that stores magic 0 or 1 keeps of b, a batch of magic 2 that Check has accepted or Converter.Collect made:
+// messages one by one, or in one wrapper of a codec, at the base offset of b.
+//
+// Errors: ErrFormat for what these formats do not have: headers, idempotent producers, transactions; ErrCodec for zstd; ErrTooLarge.
+func (d *Downgrader) Set(dst, b []byte, o SetOptions) ([]byte, error) {
+	h, err := ReadHeader(b)
+	switch {
+	case err != nil:
+		return dst, err
+	case h.ProducerID >= 0:
+		return dst, fmt.Errorf("%w: idempotent and transactional producers need message.format.version 0.11 or later", ErrFormat)
+	case o.Codec == Zstd:
+		return dst, fmt.Errorf("%w: zstd needs message.format.version 0.11 or later", ErrCodec)
+	}
+	d.magic, d.from, d.records, d.copied, d.strict = o.Magic, math.MinInt64, 0, nil, true
+	defer d.reader.Release()
+	if err := d.reader.Reset(b, o.MaxDecompressed); err != nil {
+		return dst, err
+	}
+	out := dst
+	if o.Codec == None {
+		out, _, err = d.plain(dst, math.MaxInt)
+	} else {
+		out, err = d.wrap(dst, o.Codec)
+	}
+	if err != nil {
+		return dst, err
+	}
+	for set := out[len(dst):]; len(set) > 0; {
+		size, err := EntrySize(set)
+		if err != nil {
+			return dst, err
+		}
+		if o.MaxBytes > 0 && size > o.MaxBytes {
+			return dst, fmt.Errorf("%w: %d bytes once converted, max.message.bytes is %d", ErrTooLarge, size, o.MaxBytes)
+		}
+		set = set[size:]
+	}
+	return out, nil
+}
+
+// ShiftSet adds base to the offset of each entry of set, which Set made at base offset 0: they lie outside the checksums. Only in wrappers of
+// magic 0 that is not enough.
+func ShiftSet(set []byte, base int64) error {
+	for len(set) > 0 {
+		size, err := EntrySize(set)
+		if err != nil || size > len(set) {
+			return fmt.Errorf("%w: set to shift", ErrShort)
+		}
+		binary.BigEndian.PutUint64(set, binary.BigEndian.Uint64(set)+uint64(base))
+		set = set[size:]
+	}
+	return nil
+}
+
+// SetOptions say how Set stores messages.
+type SetOptions struct {
+	Magic           int8 // 0 or 1
+	Codec           Codec
+	MaxBytes        int   // max.message.bytes, of each entry; 0 is no limit
+	MaxDecompressed int64 // bytes that the batch may inflate to; 0 is DefaultMaxDecompressed
+}
 
 // append appends a message that is not compressed.
 func (d *Downgrader) append(dst []byte, offset int64, rec *Record) []byte {
@@ -171,6 +246,9 @@ func (d *Downgrader) inside(codec Codec, rec Record) (last, newest int64, err er
 	}
 	newest = -1
 	for more := true; more; more = d.reader.Next(&rec) {
+		if d.strict && rec.Headers.n > 0 {
+			return 0, 0, errHeaders
+		}
 		d.message = d.append(d.message[:0], rec.Offset-base, &rec)
 		if _, err := w.Write(d.message); err != nil {
 			return 0, 0, err

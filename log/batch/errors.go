@@ -21,6 +21,8 @@ var (
 	ErrTooLarge = errors.New("batch is too large")
 	// ErrCodec is a compression that does not exist or is not allowed here [UNSUPPORTED_COMPRESSION_TYPE].
 	ErrCodec = errors.New("batch has an unsupported compression type")
+	// ErrFormat is what the format that a topic stores has no place for [UNSUPPORTED_FOR_MESSAGE_FORMAT].
+	ErrFormat = errors.New("message format of the topic is too old")
 )
 
 // MaxRecordErrors bounds RecordError.Records: a batch may hold a million bad records, an answer should not.
