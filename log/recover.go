@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"gregor/log/batch"
 )
 
 // Open opens the log in o.Dir, or makes it, and recovers it as far as needed: after a clean stop the newest segment is looked at,
@@ -322,7 +324,7 @@ func (r *recovery) take(s *segment, scan *scanner) error {
 	e := &scan.entry
 	follows := e.LastOffset >= r.end && (e.Magic < 2 || e.BaseOffset >= r.end) && s.fits(e.LastOffset)
 	// Offsets are outside the checksum. A batch began at the recovery point: one that comes after a gap around it has a wrong one.
-	if e.BaseOffset > r.point && r.end < r.point && e.Magic >= 2 && !r.cfg.Load().Compacted {
+	if e.BaseOffset > r.point && r.end < r.point && (e.Magic >= 2 || e.Codec == batch.None) && !r.cfg.Load().Compacted {
 		follows = false
 	}
 	if !follows {

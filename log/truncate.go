@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"gregor/log/batch"
+	"gregor/log/vfs"
 )
 
 // TruncateTo cuts the log so that its end offset is at most offset; a batch that holds offset goes as a whole. The caller first
@@ -163,8 +166,35 @@ func (s *segment) cutPoint(offset int64) (place, error) {
 		// Compaction left only a gap from here to the next segment.
 		return place{pos: s.size.Load(), offset: offset}, nil
 	}
+	if err != nil {
+		return at, err
+	}
+	if at.offset, err = s.firstOffset(file, at); err != nil {
+		return at, err
+	}
 	at.offset = min(at.offset, offset)
-	return at, err
+	return at, nil
+}
+
+// firstOffset is the offset of the first record of an entry. A compressed one of magic 0 and 1 has only that of its last record.
+func (s *segment) firstOffset(file vfs.File, at place) (int64, error) {
+	b := make([]byte, min(at.size, batch.EntryHeaderSize))
+	if _, err := file.ReadAt(b, at.pos); err != nil {
+		return 0, fmt.Errorf("reading %s: %w", s.path(logExt), noEOF(err))
+	}
+	if e, err := batch.ReadEntry(b); err != nil || e.Magic > 1 || e.Codec == batch.None {
+		return at.offset, err
+	}
+	b = make([]byte, at.size)
+	if _, err := file.ReadAt(b, at.pos); err != nil {
+		return 0, fmt.Errorf("reading %s: %w", s.path(logExt), noEOF(err))
+	}
+	var r batch.Reader
+	var first batch.Record
+	if err := r.Reset(b, 0); err != nil || !r.Next(&first) {
+		return 0, &CorruptError{File: s.path(logExt), Pos: at.pos, Err: errors.Join(err, r.Err())}
+	}
+	return first.Offset, nil
 }
 
 // cutIndexes leaves the entries for offsets below end in the index files, and syncs them: an entry that outlived its batch could
