@@ -237,7 +237,7 @@ func (l *Log) stateBefore(state *producer.State, list segments, now int64) (at i
 			return 0, err
 		}
 		if entries != nil {
-			state.Restore(entries, l.StartOffset(), at, now)
+			state.Restore(entries, at, now)
 			return at, nil
 		}
 	}

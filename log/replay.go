@@ -114,6 +114,6 @@ func (r *recovery) restore(offset, now int64) (bool, error) {
 		r.removeSnapshot(offset, decodeErr) // also one that is gone
 		return false, nil
 	}
-	r.producers.Restore(entries, r.start.Load(), offset, now)
+	r.producers.Restore(entries, offset, now)
 	return true, nil
 }

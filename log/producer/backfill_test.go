@@ -16,7 +16,7 @@ func TestBackfill(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(1000)
-	s.Restore(entries, 0, 1000, 1)
+	s.Restore(entries, 1000, 1)
 	if dup, _ := s.Check(one(7), 1); dup != nil {
 		t.Fatal("a snapshot has more than the last batch: this test proves nothing")
 	}

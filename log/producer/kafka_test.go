@@ -75,7 +75,7 @@ func TestKafkaSnapshot(t *testing.T) {
 				t.Errorf("encoded again it differs:\n%x\n%x", again, file)
 			}
 			restored := New(1000)
-			restored.Restore(entries, 0, 167, 0)
+			restored.Restore(entries, 167, 0)
 			if again := restored.EncodeSnapshot(nil); !bytes.Equal(again, file) {
 				t.Errorf("restored and encoded it differs:\n%x\n%x", again, file)
 			}

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -59,7 +60,7 @@ func (s *State) AppendMarker(m Marker, offset, nowMillis int64) (c Completed, ok
 	}
 	c = Completed{ProducerID: m.ProducerID, FirstOffset: e.txnFirst, LastOffset: offset, LastStableOffset: offset + 1, Aborted: !m.Commit}
 	e.txnFirst = -1
-	if i := slices.IndexFunc(s.open, func(t txn) bool { return t.first == c.FirstOffset }); i >= 0 {
+	if i, ok := slices.BinarySearchFunc(s.open, c.FirstOffset, func(t txn, first int64) int { return cmp.Compare(t.first, first) }); ok {
 		s.open = slices.Delete(s.open, i, i+1)
 	}
 	if len(s.open) > 0 {

@@ -106,7 +106,7 @@ func again(t *testing.T, s *State, h *history, end int64) (*State, *history) {
 		t.Fatal(err)
 	}
 	restored := New(1 << 40)
-	restored.Restore(entries, 0, end, 0)
+	restored.Restore(entries, end, 0)
 	short := &history{}
 	for i := range h.batches {
 		if mine := h.of(h.batches[i].ProducerID); mine[len(mine)-1] == i {

@@ -114,23 +114,21 @@ func DecodeSnapshot(b []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// Restore replaces the state with the entries of a snapshot. Producers whose last offset is outside [logStart, logEnd) are left out unless
-// they have an open transaction that starts below logEnd. The idle time of all begins at nowMillis: the file does not say when the broker
-// last heard of them. Entries with impossible values are left out.
-func (s *State) Restore(entries []Entry, logStart, logEnd, nowMillis int64) {
+// Restore replaces the state with the entries of a snapshot taken at offset logEnd. Producers whose batches were all deleted stay known, as in
+// Kafka (KIP-360): they go when they expire. The idle time of all begins at nowMillis: the file does not say when the broker last heard of
+// them. Entries with impossible values are left out.
+func (s *State) Restore(entries []Entry, logEnd, nowMillis int64) {
 	s.Reset()
 	for i := range entries {
 		in := &entries[i]
-		open := in.TxnFirstOffset >= 0 && in.TxnFirstOffset < logEnd
-		data := in.LastOffset >= logStart && in.LastOffset < logEnd
-		if !in.possible() || in.LastOffset >= logEnd || in.TxnFirstOffset >= logEnd || (!open && !data && in.LastOffset >= 0) {
+		if !in.possible() || in.LastOffset >= logEnd || in.TxnFirstOffset >= logEnd || s.producers[in.ProducerID] != nil {
 			continue
 		}
 		e := &entry{seen: nowMillis, timestamp: in.Timestamp, txnFirst: -1, coord: in.CoordinatorEpoch, epoch: in.Epoch}
 		if in.LastOffset >= 0 {
 			e.add(slot{lastOffset: in.LastOffset, timestamp: in.Timestamp, lastSeq: in.LastSequence, delta: in.OffsetDelta})
 		}
-		if open {
+		if in.TxnFirstOffset >= 0 {
 			e.txnFirst = in.TxnFirstOffset
 			s.open = append(s.open, txn{first: e.txnFirst})
 		}

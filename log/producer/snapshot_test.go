@@ -68,7 +68,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 			t.Fatalf("encoded again: %x", again)
 		}
 		s := New(1000)
-		s.Restore(entries, 0, 1<<62, 0)
+		s.Restore(entries, 1<<62, 0)
 		for i := range entries {
 			e := &entries[i]
 			in := Batch{ProducerID: e.ProducerID, Epoch: e.Epoch, BaseSequence: e.LastSequence & 0x7fffffff}
