@@ -139,6 +139,53 @@ func (m *crashModel) checkTransactions(l *Log) {
 		}
 		m.checkAborted(l, &h, from, to)
 	}
+	m.consume(l, &h)
+}
+
+// consume reads from anywhere to the last stable offset as Kafka's read_committed consumer does, and compares what it would deliver.
+func (m *crashModel) consume(l *Log, h *txnHistory) {
+	m.t.Helper()
+	abortedBatch := make(map[int64]bool) // by last offset
+	for _, a := range h.aborted {
+		for _, last := range h.batches[a] {
+			abortedBatch[last] = true
+		}
+	}
+	offset := l.StartOffset() + m.rng.Int64N(l.LastStable()-l.StartOffset()+1)
+	for offset < l.LastStable() {
+		s, err := l.Read(offset, 1+m.rng.IntN(1500), ToLastStable, true)
+		must(m.t, err)
+		aborted, err := l.AbortedFor(offset, &s)
+		must(m.t, err)
+		slices.SortFunc(aborted, func(a, b AbortedTxn) int { return int(a.FirstOffset - b.FirstOffset) })
+		b := content(m.t, &s)
+		s.Release()
+		skipped := make(map[int64]bool) // producers
+		for len(b) >= batch.HeaderSize {
+			head, err := batch.ReadHeader(b)
+			must(m.t, err)
+			if head.Size() > len(b) {
+				break
+			}
+			for len(aborted) > 0 && aborted[0].FirstOffset <= head.LastOffset() {
+				skipped[aborted[0].ProducerID] = true
+				aborted = aborted[1:]
+			}
+			marker := producer.Marker{Commit: true}
+			if head.Control() {
+				marker, err = readMarker(b[:head.Size()], &head)
+				must(m.t, err)
+			}
+			if !marker.Commit {
+				delete(skipped, head.ProducerID)
+			}
+			if !head.Control() && abortedBatch[head.LastOffset()] != (head.Transactional() && skipped[head.ProducerID]) {
+				m.t.Fatalf("batch at %d of producer %d: aborted is %v, a consumer from %d skips %v", head.BaseOffset, head.ProducerID,
+					abortedBatch[head.LastOffset()], offset, skipped)
+			}
+			offset, b = head.LastOffset()+1, b[head.Size():]
+		}
+	}
 }
 
 // checkAborted compares one answer. Of a transaction that began below the log start, only what can still be read must be known.

@@ -131,3 +131,26 @@ func kafkaFile(t *testing.T, version, name string) []byte {
 	must(t, err)
 	return b
 }
+
+// TestTimesBelowLastStable: searches by time find what is below the last stable offset, also when the open transaction began segments ago.
+func TestTimesBelowLastStable(t *testing.T) {
+	o := options(newFS(t))
+	o.Config = Config{SegmentBytes: 600}
+	l := mustOpen(t, o)
+	defer l.Abandon()
+	mustAppend(t, l, batchOf(t, 1, 100, 5000, batch.Options{}))
+	mustAppend(t, l, inTransaction(t, 1, 0))
+	for i := range 20 {
+		mustAppend(t, l, batchOf(t, 1, 100, 6000+int64(i), batch.Options{}))
+	}
+	must(t, l.Flush())
+	if segments := len(*l.list.Load()); segments < 3 {
+		t.Fatalf("%d segments", segments)
+	}
+	if at, ok, err := l.MaxTimestamp(ToLastStable); err != nil || !ok || at.Offset != 0 || at.Timestamp != 5000 {
+		t.Errorf("largest timestamp: %+v, %v, %v", at, ok, err)
+	}
+	if at, ok, err := l.SearchTimestamp(5001, ToLastStable); err != nil || ok {
+		t.Errorf("later than all that is stable: %+v, %v, %v", at, ok, err)
+	}
+}
