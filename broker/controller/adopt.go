@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gregor/broker/meta"
 )
@@ -64,14 +65,22 @@ func Adopt(ctx context.Context, tree meta.Tree, broker int32, a Adoption) error 
 }
 
 // ReadTopics reads the topics of a tree without taking the controller's seat: for tools, while no broker runs. Nothing is changed.
+// Topics that are marked for deletion are left out.
 func ReadTopics(ctx context.Context, tree meta.Tree) ([]Topic, error) {
 	c := &Controller{tree: tree}
 	names, err := tree.Children(ctx, meta.TopicsPath)
 	if err != nil {
 		return nil, err
 	}
+	deleting, err := tree.Children(ctx, meta.DeleteTopicsPath)
+	if err != nil {
+		return nil, err
+	}
 	var topics []Topic
 	for _, name := range names {
+		if slices.Contains(deleting, name) {
+			continue
+		}
 		t, err := c.loadTopic(ctx, name)
 		if err != nil {
 			return nil, err

@@ -28,8 +28,8 @@ const (
 // firstEpoch is the leader epoch of records in metadata that did not exist before.
 const firstEpoch = 1
 
-// format makes a metadata directory as `kafka-storage format` does with a static quorum: a snapshot at offset 0 with the features, which
-// Kafka's controller would repeat in its log.
+// format makes a metadata directory as `kafka-storage format` does with a static quorum: a snapshot at offset 0 with the features. It is no
+// state: what counts is in the log, where Kafka's first controller repeats it and Write does.
 func format(fsys vfs.FS, dir string, w *Wanted) error {
 	var id [16]byte
 	id[15] = 1 // Kafka's reserved id of the metadata topic

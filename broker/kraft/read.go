@@ -66,7 +66,7 @@ func Read(fsys vfs.FS, dir string) (*State, error) {
 		return nil, err
 	}
 	st := &State{Image: NewImage(), Base: -1}
-	if list.snapshot.end >= 0 {
+	if list.snapshot.end > 0 { // the one at 0 is from formatting: the first controller repeats it in the log
 		if err := st.readSnapshot(fsys, dir, list.snapshot); err != nil {
 			return nil, err
 		}

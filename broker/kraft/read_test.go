@@ -101,14 +101,16 @@ func TestCutAnywhere(t *testing.T) {
 
 func TestDamageIsNamed(t *testing.T) {
 	mem := copyIn(t, -1)
-	f, err := mem.Open("/d/00000000000000000000-0000000000.checkpoint")
+	whole, err := snapshotOf(features(wanted(t)), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if err := f.Truncate(336); err != nil { // its footer is gone
-		t.Fatal(err)
+	const name = "/d/00000000000000000038-0000000001.checkpoint"
+	put(t, mem, name, whole)
+	if st := mustRead(t, mem, "/d"); len(st.Image.TopicNames()) != 0 || st.Image.Features[metadataVersion] != 33 || st.End != 38 {
+		t.Errorf("snapshot at the log's end: %+v", st)
 	}
+	put(t, mem, name, whole[:len(whole)-75]) // its footer is gone
 	var damage *DamageError
 	if _, err := Read(mem, "/d"); !errors.As(err, &damage) || filepath.Ext(damage.File) != ".checkpoint" {
 		t.Errorf("snapshot without footer: %v", err)
