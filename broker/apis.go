@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -48,6 +49,8 @@ func (b *Broker) apiTable() []api {
 		{45, 0, 1, answer(b.handleAlterReassignments)},
 		{46, 0, 0, answer(b.handleListReassignments)},
 		{47, 0, 0, b.handleOffsetDelete},
+		{48, 0, 1, answer(b.handleDescribeClientQuotas)},
+		{49, 0, 1, answer(b.handleAlterClientQuotas)},
 		{60, 0, 2, answer(b.handleDescribeCluster)},
 		{74, 0, 1, answer(b.handleListConfigResources)},
 		{61, 0, 0, answer(b.handleDescribeProducers)},
@@ -55,10 +58,16 @@ func (b *Broker) apiTable() []api {
 	}
 }
 
-// answer makes a handler of a function that always has its answer at once.
+// answer makes a handler of a function that always has its answer at once. A throttle time in it holds the client up.
 func answer[R kmsg.Request](h func(context.Context, *wire.Request, R) kmsg.Response) func(context.Context, *wire.Request) wire.Reply {
 	return func(ctx context.Context, req *wire.Request) wire.Reply {
-		return wire.Reply{Body: wire.Message(h(ctx, req, req.Body.(R)))}
+		resp := h(ctx, req, req.Body.(R))
+		reply := wire.Reply{Body: wire.Message(resp)}
+		if t, ok := resp.(kmsg.ThrottleResponse); ok {
+			millis, _ := t.Throttle()
+			reply.Mute = time.Duration(millis) * time.Millisecond
+		}
+		return reply
 	}
 }
 
@@ -68,7 +77,8 @@ func (b *Broker) Handle(ctx context.Context, req *wire.Request) wire.Reply {
 	if a == nil {
 		return wire.Reply{Close: "no handler for this key"}
 	}
-	return a.handle(ctx, req)
+	began := b.measureFrom()
+	return b.account(req, a.handle(ctx, req), began)
 }
 
 // supports implements wire.Config.Supports.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"gregor/broker/controller"
 	"gregor/broker/fetchsession"
 	"gregor/broker/meta"
+	"gregor/broker/quota"
 	"gregor/log/batch"
 	"gregor/log/logdir"
 	"gregor/log/vfs"
@@ -59,6 +61,7 @@ type Broker struct {
 	converters     sync.Pool // of *batch.Converter
 	builders       sync.Pool // of *batch.Builder
 	sessions       *fetchsession.Cache
+	quotas         *quota.Manager
 	topics         *catalog
 	diskAlarm      diskAlarm
 	topicAlarm     alarm // topics that cannot be made
@@ -111,6 +114,7 @@ func New(c Config) (*Broker, error) {
 		now:          c.Now,
 		softwareName: softwareNamePattern(),
 		sessions:     fetchsession.New(int(conf.FetchSessionSlots)),
+		quotas:       quota.New(int(conf.QuotaWindows), conf.QuotaWindow),
 		topics:       newCatalog(),
 		retick:       make(chan struct{}, 1),
 		retainNow:    make(chan struct{}, 1),
@@ -173,6 +177,7 @@ func (b *Broker) listen() error {
 		Handler:       b,
 		Logger:        b.logger,
 		Supports:      b.supports,
+		Delay:         func(peer netip.Addr) time.Duration { return b.quotas.Connect(peer.String(), time.Now()) },
 		MaxFrame:      b.conf.SocketRequestMaxBytes,
 		QueuedBytes:   b.conf.QueuedMaxRequestBytes,
 		SendBuffer:    int(b.conf.SocketSendBuffer),

@@ -16,14 +16,21 @@ import (
 //     topics are there and can be written to.
 //   - v1 has validate_only and messages, v5 returns numbers and the effective configuration, v7 the topic id. Every version makes an id.
 
-func (b *Broker) handleCreateTopics(ctx context.Context, _ *wire.Request, r *kmsg.CreateTopicsRequest) kmsg.Response {
+func (b *Broker) handleCreateTopics(ctx context.Context, req *wire.Request, r *kmsg.CreateTopicsRequest) kmsg.Response {
 	resp := kmsg.NewPtrCreateTopicsResponse()
+	quota := mutations{broker: b, clientID: req.ClientID, strict: r.Version >= 6}
 	twice := repeated(r.Topics, func(t *kmsg.CreateTopicsRequestTopic) string { return t.Topic })
 	var wanted []controller.NewTopic
 	for i := range r.Topics {
-		if !twice[r.Topics[i].Topic] {
-			wanted = append(wanted, newTopicOf(&r.Topics[i]))
+		if twice[r.Topics[i].Topic] {
+			continue
 		}
+		n := newTopicOf(&r.Topics[i])
+		if err := b.takeFor(&quota, r, &n); err != nil {
+			resp.Topics = append(resp.Topics, b.createdTopic(n.Name, &controller.CreateResult{Err: err}))
+			continue
+		}
+		wanted = append(wanted, n)
 	}
 	results, err := b.createTopics(ctx, wanted, r.ValidateOnly)
 	for i := range wanted {
@@ -37,7 +44,22 @@ func (b *Broker) handleCreateTopics(ctx context.Context, _ *wire.Request, r *kms
 		res := controller.CreateResult{Err: refuse(kerr.InvalidRequest, "Duplicate topic name.")}
 		resp.Topics = append(resp.Topics, b.createdTopic(name, &res))
 	}
+	resp.ThrottleMillis = quota.millis()
 	return resp
+}
+
+// takeFor takes what a new topic needs of the quota.
+func (b *Broker) takeFor(quota *mutations, r *kmsg.CreateTopicsRequest, n *controller.NewTopic) error {
+	if r.ValidateOnly {
+		return nil
+	}
+	count := len(n.Assignment)
+	if count == 0 {
+		if count = int(n.Partitions); count < 0 {
+			count = int(b.settings().NumPartitions)
+		}
+	}
+	return quota.take(count)
 }
 
 func newTopicOf(in *kmsg.CreateTopicsRequestTopic) controller.NewTopic {

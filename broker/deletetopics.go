@@ -15,7 +15,7 @@ import (
 //   - v6 names topics by name or by id; until v5 there are names only. v5 has messages.
 //   - delete.topic.enable=false refuses all with TOPIC_DELETION_DISABLED, until v2 with INVALID_REQUEST.
 
-func (b *Broker) handleDeleteTopics(ctx context.Context, _ *wire.Request, r *kmsg.DeleteTopicsRequest) kmsg.Response {
+func (b *Broker) handleDeleteTopics(ctx context.Context, req *wire.Request, r *kmsg.DeleteTopicsRequest) kmsg.Response {
 	wanted := r.Topics
 	if r.Version < 6 {
 		wanted = make([]kmsg.DeleteTopicsRequestTopic, len(r.TopicNames))
@@ -23,7 +23,8 @@ func (b *Broker) handleDeleteTopics(ctx context.Context, _ *wire.Request, r *kms
 			wanted[i].Topic = &r.TopicNames[i]
 		}
 	}
-	d := deletion{broker: b, resp: kmsg.NewPtrDeleteTopicsResponse(), position: map[[16]byte]int{}, refused: map[deleteKey]bool{}}
+	quota := &mutations{broker: b, clientID: req.ClientID, strict: r.Version >= 5}
+	d := deletion{broker: b, quota: quota, resp: kmsg.NewPtrDeleteTopicsResponse(), position: map[[16]byte]int{}, refused: map[deleteKey]bool{}}
 	if !b.conf.DeleteTopics {
 		d.refuseAll(wanted, r.Version)
 		return d.resp
@@ -46,6 +47,7 @@ func (b *Broker) handleDeleteTopics(ctx context.Context, _ *wire.Request, r *kms
 		}
 	}
 	d.run(ctx)
+	d.resp.ThrottleMillis = quota.millis()
 	return d.resp
 }
 
@@ -59,6 +61,7 @@ func nameOf(t *kmsg.DeleteTopicsRequestTopic) string {
 // deletion is one request that is being answered.
 type deletion struct {
 	broker   *Broker
+	quota    *mutations
 	resp     *kmsg.DeleteTopicsResponse
 	topics   []*topic
 	position map[[16]byte]int // of each topic's answer
@@ -87,6 +90,10 @@ func (d *deletion) add(in *kmsg.DeleteTopicsRequestTopic) {
 		err := refuse(kerr.InvalidRequest, "The provided topic name maps to an ID that was already supplied.")
 		d.resp.Topics[at].ErrorCode, d.resp.Topics[at].ErrorMessage = code(err), errorText(err)
 		d.topics = without(d.topics, t)
+		return
+	}
+	if err := d.quota.take(len(*t.partitions.Load())); err != nil {
+		d.answer(in, err)
 		return
 	}
 	d.position[t.id] = len(d.resp.Topics)

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"gregor/broker/fetchsession"
+	"gregor/broker/quota"
 	"gregor/log"
 	"gregor/wire"
 )
@@ -36,7 +37,7 @@ func (b *Broker) handleFetch(ctx context.Context, req *wire.Request) wire.Reply 
 	f.read()
 	now := time.Now()
 	if f.satisfied() || !now.Before(f.deadline) {
-		return wire.Reply{Body: f.finish()}
+		return f.reply()
 	}
 	f.releaseAll()
 	f.over = ctx.Done()
@@ -58,10 +59,14 @@ func (b *Broker) newFetch(r *kmsg.FetchRequest, req *wire.Request) (*fetch, erro
 		session:  session,
 		version:  r.Version,
 		wake:     req.Wake,
+		clientID: req.ClientID,
 		deadline: now.Add(time.Duration(max(r.MaxWaitMillis, 0)) * time.Millisecond),
 		maxBytes: int(min(r.MaxBytes, b.conf.FetchMaxBytes)),
 		limit:    log.ToHighWatermark,
 		parts:    make([]fetchPart, session.Len()),
+	}
+	if b.quotas.Any(quota.Consume) {
+		f.maxBytes = int(min(float64(f.maxBytes), b.quotas.Window(quota.Consume, anonymous, req.ClientID)))
 	}
 	f.minBytes = min(int(r.MinBytes), f.maxBytes)
 	if r.IsolationLevel == 1 {
@@ -101,6 +106,7 @@ type fetch struct {
 	parts    []fetchPart
 	version  int16
 	wake     func()
+	clientID string
 	over     <-chan struct{} // closed when nobody waits for more: the peer hung up or the broker stops
 	deadline time.Time
 	minBytes int
@@ -278,7 +284,7 @@ func (f *fetch) Poll(now time.Time) (wire.Reply, bool) {
 		f.read()
 		if f.satisfied() || late {
 			f.unwatch()
-			return wire.Reply{Body: f.finish()}, true
+			return f.reply(), true
 		}
 		f.releaseAll()
 	}

@@ -13,6 +13,7 @@ import (
 type fetchBody struct {
 	errorCode int16 // v7+; before, it is repeated in every partition
 	sessionID int32 // v7+
+	throttle  int32 // v1+, milliseconds
 	// committed says that the reader is read_committed: it is told of aborted transactions.
 	committed bool
 	// parts are in the order of the answer; those of one topic that follow each other are grouped.
@@ -41,6 +42,9 @@ type fetchPart struct {
 	watch    fetchWatch
 }
 
+// SetThrottle has the answer tell the client to be quiet for so many milliseconds.
+func (f *fetchBody) SetThrottle(millis int32) { f.throttle = millis }
+
 // Key implements wire.Body.
 func (*fetchBody) Key() int16 { return 1 }
 
@@ -48,7 +52,7 @@ func (*fetchBody) Key() int16 { return 1 }
 func (f *fetchBody) Encode(p *wire.Payload, version int16) {
 	e := fetchEncoder{p: p, version: version, flexible: version >= 12, committed: f.committed}
 	if version >= 1 {
-		p.Buf = kbin.AppendInt32(p.Buf, 0) // throttle time
+		p.Buf = kbin.AppendInt32(p.Buf, f.throttle)
 	}
 	if version >= 7 {
 		p.Buf = kbin.AppendInt16(p.Buf, f.errorCode)

@@ -86,6 +86,9 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Dir, found *adopt.P
 	if err := b.loadDynamic(ctx); err != nil {
 		return nil, fmt.Errorf("reading the broker's configuration: %w", err)
 	}
+	if err := b.loadQuotas(ctx); err != nil {
+		return nil, fmt.Errorf("reading the quotas: %w", err)
+	}
 	topics, err := b.control.Load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the topics: %w", err)

@@ -62,6 +62,12 @@ func (s *Server) admit(nc net.Conn, name string) bool {
 		nc.Close() //nolint:errcheck // refused anyway
 		return true
 	}
+	if s.cfg.Delay != nil {
+		if d := s.cfg.Delay(ip); d > 0 {
+			s.closeLater(nc, ip, d)
+			return true
+		}
+	}
 	if !s.enter() {
 		s.leaveIP(ip)
 		nc.Close() //nolint:errcheck // the server stops
@@ -91,6 +97,19 @@ func (s *Server) admit(nc net.Conn, name string) bool {
 		s.leaveIP(ip)
 	}()
 	return true
+}
+
+// closeLater ends a connection of an address that makes too many, after a delay: an immediate end would be answered by the next attempt.
+func (s *Server) closeLater(nc net.Conn, ip netip.Addr, d time.Duration) {
+	s.count.closed[reasonRate].Add(1)
+	s.quiet.warn(reasonRate, "connection refused", slog.String("peer", nc.RemoteAddr().String()), slog.Duration("after", d))
+	s.running.Add(1) // the listener's own keeps it from ending before
+	go func() {
+		defer s.running.Done()
+		s.pause(d)
+		nc.Close() //nolint:errcheck // refused anyway
+		s.leaveIP(ip)
+	}()
 }
 
 // enter takes a place among MaxConns, and waits for one if need be.

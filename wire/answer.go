@@ -90,6 +90,7 @@ func (q *queue) mayHandle(key int16, limit int) bool {
 func (c *conn) place(s *slot, r Reply) {
 	r = checked(r)
 	if r.Silent {
+		c.muteFor(r.Mute)
 		c.srv.free(s)
 		return
 	}
@@ -185,6 +186,7 @@ func (c *conn) complete(s *slot) *ending {
 		if e := c.encode(s); e != nil {
 			return e
 		}
+		c.muteFor(s.reply.Mute)
 		c.srv.free(s)
 		if len(c.out.Buf) >= flushBytes || c.unsent >= flushAnswers || len(c.out.sections) > 0 && c.out.sectionBytes() >= flushBytes {
 			return c.flush()
@@ -225,6 +227,9 @@ func (c *conn) encode(s *slot) *ending {
 	c.out.Buf = binary.BigEndian.AppendUint32(c.out.Buf, uint32(s.correlation))
 	if s.flexible && s.req.Key != keyAPIVersions { // whose response header is version 0 at all versions (KIP-511)
 		c.out.Buf = append(c.out.Buf, 0)
+	}
+	if t, ok := s.reply.Body.(throttled); ok && s.reply.Mute > 0 {
+		t.SetThrottle(int32(min(s.reply.Mute.Milliseconds(), math.MaxInt32)))
 	}
 	s.reply.Body.Encode(&c.out, s.req.Version)
 	size := int64(len(c.out.Buf) - start - 4)

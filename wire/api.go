@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -57,6 +58,9 @@ type Reply struct {
 	Silent bool
 	// Close ends the connection without an answer, after the earlier answers went out; the text goes to the log.
 	Close string
+	// Mute is how long nothing more is taken from the connection after the answer, for a client that is over its quota. An answer that has a
+	// throttle time says so. Requests that were handled before are answered meanwhile.
+	Mute time.Duration
 	// Pipeline allows the next request to be handled while this one is pending, if that one is of the same key.
 	Pipeline bool
 }
@@ -134,6 +138,8 @@ type Config struct {
 	// MaxConns and MaxConnsPerIP limit open connections (max.connections, max.connections.per.ip); 0 is no limit.
 	MaxConns      int
 	MaxConnsPerIP int
+	// Delay is asked for each accepted connection; one that it gives a time for is closed after that and not served. nil: all are served.
+	Delay func(peer netip.Addr) time.Duration
 	// MaxPipeline is how many answers may be pending on one connection, 128.
 	MaxPipeline int
 }

@@ -39,6 +39,8 @@ type conn struct {
 	mute     bool  // the peer closed and an answer was given up: nothing is written any more
 	clientID string
 
+	quietUntil time.Time // nothing is taken from the connection before (Reply.Mute); zero when it may be
+
 	answers queue
 	out     Payload
 	outBuf  *buffer // backs out.Buf unless that grew
@@ -107,6 +109,7 @@ func (c *conn) serve() {
 // run is the connection's loop: finish what is ready, handle what is there, then wait.
 func (c *conn) run() *ending {
 	for {
+		c.unmute()
 		if e := c.settle(); e != nil {
 			return e
 		}
@@ -151,7 +154,26 @@ func (c *conn) frameReady() bool {
 func (c *conn) whole() bool { return c.frame.size > 0 && c.in.w-c.in.r >= 4+c.frame.size }
 
 // mayHandle reports whether the answers that are outstanding allow the frame to be handled.
-func (c *conn) mayHandle() bool { return c.answers.mayHandle(c.frame.key, c.srv.cfg.MaxPipeline) }
+func (c *conn) mayHandle() bool {
+	return c.quietUntil.IsZero() && c.answers.mayHandle(c.frame.key, c.srv.cfg.MaxPipeline)
+}
+
+// muteFor takes nothing from the connection for d from now on.
+func (c *conn) muteFor(d time.Duration) {
+	if until := time.Now().Add(d); d > 0 && until.After(c.quietUntil) {
+		c.quietUntil = until
+	}
+}
+
+// unmute takes requests again when the time has come, or the peer has closed and would otherwise be kept.
+func (c *conn) unmute() {
+	if c.quietUntil.IsZero() {
+		return
+	}
+	if now := time.Now(); c.hangup || !now.Before(c.quietUntil) {
+		c.quietUntil, c.lastActive = time.Time{}, now
+	}
+}
 
 // inspect looks at the front of the frame as soon as its bytes are there, so that what is not a request ends the connection before its
 // body is read, and reserves the memory that it lacks. What is wrong with the frame sets c.last.

@@ -50,6 +50,16 @@ func Message(r kmsg.Response) Body { return message{r} }
 
 type message struct{ kmsg.Response }
 
+// throttled is a Body that can tell a client to be quiet for a number of milliseconds.
+type throttled interface{ SetThrottle(millis int32) }
+
+// SetThrottle implements throttled, where the response has a field for it.
+func (m message) SetThrottle(millis int32) {
+	if t, ok := m.Response.(kmsg.SetThrottleResponse); ok {
+		t.SetThrottle(millis)
+	}
+}
+
 // Key implements Body.
 func (m message) Key() int16 { return m.Response.Key() }
 

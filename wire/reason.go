@@ -21,6 +21,7 @@ const (
 	reasonShortSection
 	reasonShutdown
 	reasonPerIP
+	reasonRate
 	reasonMaxConns // nothing ends by it; it limits a log line
 	reasonCount
 )
@@ -58,6 +59,8 @@ func (r reason) String() string {
 		return "shutdown"
 	case reasonPerIP:
 		return "too many connections from one address"
+	case reasonRate:
+		return "too many new connections from one address"
 	case reasonMaxConns:
 		return "connection limit"
 	}

@@ -86,7 +86,7 @@ func (c *conn) receiveTimed() (int, error) {
 
 // mayReceive reports whether bytes of requests may be read now.
 func (c *conn) mayReceive() bool {
-	return c.last == nil && !c.whole() && !c.frame.waiting && c.answers.mayRead(c.srv.cfg.MaxPipeline)
+	return c.last == nil && c.quietUntil.IsZero() && !c.whole() && !c.frame.waiting && c.answers.mayRead(c.srv.cfg.MaxPipeline)
 }
 
 // received takes the result of a read or a hold.
@@ -131,6 +131,9 @@ func (c *conn) arm(now time.Time, reading bool) {
 			at = s.deadline
 		}
 	}
+	if !c.quietUntil.IsZero() && c.quietUntil.Before(at) {
+		at = c.quietUntil
+	}
 	if reading && c.takesMemory() {
 		f.window = f.window.Add(now.Sub(f.returned)) // a connection that does not read does not stall
 		f.returned = now
@@ -152,7 +155,7 @@ func (c *conn) takesMemory() bool {
 // expired looks at what a deadline can mean for the connection itself; those of pending answers are settle's.
 func (c *conn) expired(now time.Time) *ending {
 	f := &c.frame
-	if c.answers.len() == 0 && !f.waiting && now.Sub(c.lastActive) >= c.srv.cfg.IdleTimeout {
+	if c.answers.len() == 0 && !f.waiting && c.quietUntil.IsZero() && now.Sub(c.lastActive) >= c.srv.cfg.IdleTimeout {
 		return end(reasonIdle, fmt.Sprintf("no traffic for %v (connections.max.idle.ms)", c.srv.cfg.IdleTimeout))
 	}
 	if !c.mayReceive() || !c.takesMemory() || now.Sub(f.window) < c.srv.stall {

@@ -58,6 +58,8 @@ func socketKeys() []key {
 		{name: "max.connections", typ: Int, def: maxInt, rule: atLeast(1), dynamic: true, doc: "Connections that may be open; more are refused."},
 		{name: "max.connections.per.ip", typ: Int, def: maxInt, rule: atLeast(1), dynamic: true, doc: "Connections that may be open from one address."},
 		{name: "fetch.max.bytes", typ: Int, def: "57671680", rule: atLeast(1024), doc: "Largest fetch answer in bytes, whatever the client asks for."},
+		{name: "quota.window.num", typ: Int, def: "11", rule: atLeast(1), doc: "Samples that the use of a quota is measured over."},
+		{name: "quota.window.size.seconds", typ: Int, def: "1", rule: atLeast(1), doc: "Length of such a sample."},
 		{name: "max.incremental.fetch.session.cache.slots", typ: Int, def: "1000", rule: atLeast(0), doc: "Fetch sessions (KIP-227) that are kept."},
 	}
 }

@@ -32,6 +32,9 @@ type Server struct {
 	MaxConnectionsPerIP int32         // 0: no limit
 	FetchMaxBytes       int32
 	FetchSessionSlots   int32
+	// Usage is measured over so many windows of that length: quota.window.num, quota.window.size.seconds.
+	QuotaWindows int32
+	QuotaWindow  time.Duration
 
 	RetentionCheckInterval            time.Duration
 	FlushOffsetCheckpointInterval     time.Duration
@@ -121,6 +124,8 @@ func (s *Server) fill() {
 	s.MaxConnections = s.limit("max.connections")
 	s.MaxConnectionsPerIP = s.limit("max.connections.per.ip")
 	s.FetchMaxBytes = int32(s.integer("fetch.max.bytes"))
+	s.QuotaWindows = int32(s.integer("quota.window.num"))
+	s.QuotaWindow = time.Duration(s.integer("quota.window.size.seconds")) * time.Second
 	s.FetchSessionSlots = int32(s.integer("max.incremental.fetch.session.cache.slots"))
 	s.RetentionCheckInterval = s.duration("log.retention.check.interval.ms")
 	s.FlushOffsetCheckpointInterval = s.duration("log.flush.offset.checkpoint.interval.ms")

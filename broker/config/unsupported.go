@@ -9,7 +9,7 @@ const (
 	noTLS       = "TLS is not built yet: listeners are PLAINTEXT"
 	noSASL      = "authentication is not built yet: every client is let in"
 	noACL       = "access control is not built yet: everyone may do everything"
-	noQuotas    = "quotas are not built yet: no client is slowed down"
+	noQuotas    = "quotas are those that tools set for users, clients and addresses, measured over quota.window.num samples"
 	noShare     = "share groups are not built yet"
 	noStreams   = "streams groups are not built yet"
 	noThreads   = "there are no thread pools or purgatories to size"
@@ -128,7 +128,7 @@ allow.everyone.if.no.acl.found super.users
 	keysNoQuotas = `
 alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds client.quota.callback.class
 controller.quota.window.num controller.quota.window.size.seconds max.connection.creation.rate max.connections.per.ip.overrides
-quota.consumer.default quota.producer.default quota.window.num quota.window.size.seconds replication.quota.window.num
+quota.consumer.default quota.producer.default replication.quota.window.num
 replication.quota.window.size.seconds
 `
 	keysNoShare = `

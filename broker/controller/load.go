@@ -209,6 +209,9 @@ func (c *Controller) readConfig(ctx context.Context, path string) (map[string]st
 	if err != nil {
 		return nil, 0, err
 	}
+	if len(data) == 0 { // made as the parent of another
+		return map[string]string{}, version, nil
+	}
 	own, err := meta.DecodeConfig(data)
 	return own, version, at(path, err)
 }
