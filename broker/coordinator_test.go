@@ -256,6 +256,7 @@ func TestCompaction(t *testing.T) {
 			}
 		}
 	})
+	waitFor(t, func() bool { return committed.Load() > 0 })
 	p := (*b.groups.parts.Load())[0]
 	for range 5 {
 		before := p.part.log.StartOffset()
