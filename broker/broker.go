@@ -66,9 +66,11 @@ type Broker struct {
 	diskAlarm      diskAlarm
 	topicAlarm     alarm // topics that cannot be made
 	groupAlarm     alarm // no group coordinator
+	txnAlarm       alarm // transactions that cannot go on
 	retentionAlarm alarm // segments that cannot be deleted
 	producerIDs    producerIDs
 	groups         *coordinator
+	txns           *txnCoordinator
 	// downgrades are what conversions for old consumers work with.
 	downgrades sync.Pool // of *downgrade
 
@@ -135,6 +137,7 @@ func New(c Config) (*Broker, error) {
 	b.downgrades.New = func() any { return new(downgrade) }
 	b.builders.New = func() any { return new(batch.Builder) }
 	b.groups = newCoordinator(b)
+	b.txns = newTxnCoordinator(b)
 	b.apis = b.apiTable()
 	b.byKey = indexAPIs(b.apis)
 	if n := conf.Defaults.MinInsyncReplicas; n > 1 {
@@ -161,6 +164,7 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 		return err
 	}
 	b.groups.open()
+	b.txns.open()
 	if err := b.listen(); err != nil {
 		return err
 	}
@@ -270,6 +274,7 @@ func (b *Broker) closeAll(ctx context.Context) error {
 	if b.server != nil {
 		keep("closing connections", b.server.Shutdown(ctx))
 	}
+	b.txns.close()
 	b.groups.close()
 	if b.dir != nil {
 		keep("closing "+b.conf.LogDir, b.dir.Close())

@@ -1,12 +1,7 @@
 package broker
 
 import (
-	"context"
-	"math"
-	"sync"
-	"sync/atomic"
 	"time"
-	"unicode/utf16"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -31,11 +26,7 @@ type coordinator struct {
 	broker *Broker
 	conf   group.Config
 	stateLoop
-
-	// parts are the partitions of __consumer_offsets, nil while there is no such topic. Their number is fixed while the broker runs.
-	parts atomic.Pointer[[]*offsetsPartition]
-	// starting is held while parts are made, topic and all; Broker.admin is taken under it.
-	starting sync.Mutex
+	stateTopic[offsetsPartition]
 
 	full chan *offsetsPartition // to be compacted
 }
@@ -43,6 +34,7 @@ type coordinator struct {
 func newCoordinator(b *Broker) *coordinator {
 	c := &coordinator{broker: b, conf: groupConfig(b.conf), full: make(chan *offsetsPartition, 64)}
 	c.init()
+	c.of, c.name, c.shape, c.taken, c.left = b, offsetsTopic, c.newTopic, c.adopt, c.forget
 	return c
 }
 
@@ -60,11 +52,7 @@ func groupConfig(s *config.Server) group.Config {
 func (c *coordinator) open() {
 	c.running.Go(c.run)
 	c.running.Go(c.housekeep)
-	if t := c.broker.topics.name(offsetsTopic); t != nil {
-		c.starting.Lock()
-		c.adopt(t)
-		c.starting.Unlock()
-	}
+	c.reopen()
 }
 
 // close ends the goroutines. Nothing is answered after it.
@@ -83,47 +71,15 @@ func (c *coordinator) instant() group.Instant {
 	return group.Instant{Timer: time.Since(c.start), Wall: c.broker.now().UnixMilli()}
 }
 
-// ensure makes __consumer_offsets when it is missing.
-func (c *coordinator) ensure(ctx context.Context) error {
-	if c.parts.Load() != nil {
-		return nil
-	}
-	c.starting.Lock()
-	defer c.starting.Unlock()
-	if c.parts.Load() != nil {
-		return nil
-	}
-	t := c.broker.topics.name(offsetsTopic)
-	if t == nil {
-		if err := c.createTopic(ctx); err != nil {
-			return err
-		}
-		if t = c.broker.topics.name(offsetsTopic); t == nil {
-			return kerr.CoordinatorNotAvailable // deleted again meanwhile
-		}
-	}
-	c.adopt(t)
-	if c.broker.topics.name(offsetsTopic) != t {
-		c.forget()
-		return kerr.CoordinatorNotAvailable
-	}
-	return nil
-}
-
-// createTopic makes __consumer_offsets as Kafka does.
-func (c *coordinator) createTopic(ctx context.Context) error {
-	segment := c.broker.conf.OffsetsTopicSegmentBytes
-	policy, codec, size := "compact", "producer", formatInt(int64(segment))
-	res, err := c.broker.createTopics(ctx, []controller.NewTopic{{
+// newTopic is __consumer_offsets as Kafka makes it.
+func (c *coordinator) newTopic() controller.NewTopic {
+	policy, codec, size := "compact", "producer", formatInt(int64(c.broker.conf.OffsetsTopicSegmentBytes))
+	return controller.NewTopic{
 		Name:        offsetsTopic,
 		Partitions:  c.broker.conf.OffsetsTopicPartitions,
 		Replication: c.broker.conf.OffsetsTopicReplication,
 		Config:      map[string]*string{"cleanup.policy": &policy, "compression.type": &codec, "segment.bytes": &size},
-	}}, false)
-	if err == nil && kafkaError(res[0].Err) != kerr.TopicAlreadyExists {
-		err = res[0].Err
 	}
-	return err
 }
 
 // adopt makes the partitions of the topic the coordinator's, and begins to load what is in them. starting must be held.
@@ -135,12 +91,7 @@ func (c *coordinator) adopt(t *topic) {
 		p := &offsetsPartition{c: c, groups: make(map[string]*groupSlot), open: make(txnGroups)}
 		p.broker, p.loop, p.part = c.broker, &c.stateLoop, part
 		parts[i] = p
-		switch {
-		case part.log == nil:
-			p.state.Store(stateFailed)
-		case part.log.EndOffset() == part.log.StartOffset():
-			p.state.Store(stateReady)
-		default:
+		if p.begin() {
 			full = append(full, p)
 		}
 	}
@@ -171,28 +122,11 @@ func (c *coordinator) forget() {
 
 // find returns the partition that a group lives in: NOT_COORDINATOR when that is nowhere, COORDINATOR_LOAD_IN_PROGRESS while it is read.
 func (c *coordinator) find(id string) (*offsetsPartition, *kerr.Error) {
-	parts := c.parts.Load()
-	if parts == nil {
+	p := c.at(id)
+	if p == nil {
 		return nil, kerr.NotCoordinator
 	}
-	p := (*parts)[partitionForKey(id, len(*parts))]
 	return p, p.usable()
-}
-
-// partitionForKey is Kafka's: the absolute value of Java's String.hashCode, modulo the partitions.
-func partitionForKey(key string, partitions int) int {
-	h := int32(0)
-	for _, r := range key {
-		if r > 0xffff { // two characters in Java
-			high, low := utf16.EncodeRune(r)
-			h, r = 31*h+high, low
-		}
-		h = 31*h + r
-	}
-	if h == math.MinInt32 {
-		h = 0
-	}
-	return int(max(h, -h)) % partitions
 }
 
 // topicDeleted removes the offsets of a topic that is no more.
@@ -208,12 +142,8 @@ func (c *coordinator) topicDeleted(name string) {
 
 // slots are those of all groups that are loaded.
 func (c *coordinator) slots() []*groupSlot {
-	parts := c.parts.Load()
-	if parts == nil {
-		return nil
-	}
 	var all []*groupSlot
-	for _, p := range *parts {
+	for _, p := range c.all() {
 		all = append(all, p.slots()...)
 	}
 	return all

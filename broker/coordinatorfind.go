@@ -24,8 +24,8 @@ const findsMany = 4
 func (b *Broker) handleFindCoordinator(ctx context.Context, req *wire.Request, r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	resp := kmsg.NewPtrFindCoordinatorResponse()
 	err := b.prepareCoordinator(ctx, r.CoordinatorType)
-	if err != nil && r.CoordinatorType == coordinatorOfGroup && b.groupAlarm.due() {
-		b.logger.Warn("no group coordinator", "error", err)
+	if err != nil && kafkaError(err) != kerr.InvalidRequest && b.groupAlarm.due() {
+		b.logger.Warn("no coordinator", "type", r.CoordinatorType, "error", err)
 	}
 	node, text := b.nodeID, noErrorText(r.Version)
 	host, port := b.address(req.Conn)
@@ -55,19 +55,21 @@ func noErrorText(version int16) *string {
 
 // prepareCoordinator makes sure that there is a coordinator of a type.
 func (b *Broker) prepareCoordinator(ctx context.Context, kind int8) error {
+	var err error
+	name := offsetsTopic
 	switch kind {
 	case coordinatorOfTxn:
-		return nil
+		name, err = txnTopic, b.txns.ensure(ctx)
 	case coordinatorOfGroup:
+		err = b.groups.ensure(ctx)
 	default:
 		return kerr.InvalidRequest
 	}
-	err := b.groups.ensure(ctx)
 	if err == nil {
 		return nil
 	}
 	if k := kafkaError(err); k == kerr.InvalidRequest || k == kerr.CoordinatorNotAvailable {
 		return err
 	}
-	return refuse(kerr.CoordinatorNotAvailable, "%s could not be made: %v", offsetsTopic, err)
+	return refuse(kerr.CoordinatorNotAvailable, "%s could not be made: %v", name, err)
 }

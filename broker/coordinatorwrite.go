@@ -12,11 +12,30 @@ import (
 // coordinator's goroutine.
 func (p *offsetsPartition) append(s *groupSlot, w *group.Write) {
 	f := flying{owner: s, seq: w.Seq}
-	appended, err := p.appendRecords(w.Records)
+	appended, err := p.appendWrite(w)
 	if f.last, f.err = appended.LastOffset, err; err != nil {
 		p.c.broker.logger.Warn("group could not be stored", "group", s.id, "partition", p.part.num, "error", err)
 	}
+	if err == nil && w.Producer != nil {
+		p.openMu.Lock()
+		p.open.add(w.Producer.ID, s.id)
+		p.openMu.Unlock()
+	}
 	p.follow(f)
+}
+
+// appendWrite writes a group's write: in a transaction, or by itself.
+func (p *offsetsPartition) appendWrite(w *group.Write) (log.Appended, error) {
+	if w.Producer == nil {
+		return p.appendRecords(w.Records)
+	}
+	p.foreign.Store(true)
+	who := batch.Producer{ID: w.Producer.ID, Epoch: w.Producer.Epoch} // sequence 0, as in Kafka
+	b, h, err := build(p.broker, batch.Options{LeaderEpoch: -1, Producer: &who, Transactional: true}, w.Records)
+	if err != nil {
+		return log.Appended{}, err
+	}
+	return p.part.log.AppendOwn(b, h, p.part.leaderEpoch)
 }
 
 // appendRecords writes records as one batch.

@@ -48,6 +48,7 @@ func (b *Broker) deleteTopics(ctx context.Context, topics []*topic) error {
 	}
 	for _, t := range present {
 		b.groups.topicDeleted(t.name)
+		b.txns.topicDeleted(t.name)
 	}
 	return nil
 }

@@ -69,6 +69,7 @@ func (b *testBroker) abandon() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = b.server.Shutdown(ctx) // its context has ended, which is what it says
+		b.txns.close()
 		b.groups.close()
 		b.dir.Abandon()
 		if err := b.tree.Close(); err != nil {

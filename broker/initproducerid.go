@@ -7,32 +7,53 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"gregor/broker/txn"
 	"gregor/wire"
 )
 
 // InitProducerId (key 22), versions 0 to 5. Without a transactional id every request gets an id that was never given before, with epoch 0,
-// whatever id it had (KIP-360). Transactional ids need a transaction coordinator, which is not built: UNSUPPORTED_VERSION ends such a producer at once,
-// where a retriable code would leave it hanging.
+// whatever id it had (KIP-360). With one, the producer is the transactional id's next, see txn.Init.
 
-func (b *Broker) handleInitProducerID(ctx context.Context, _ *wire.Request, r *kmsg.InitProducerIDRequest) kmsg.Response {
-	resp := kmsg.NewPtrInitProducerIDResponse()
-	resp.ProducerID, resp.ProducerEpoch = -1, -1
+// Versions of InitProducerId.
+const (
+	expectsProducer = 3 // first version that says which producer the client was
+	fencesInit      = 4 // first version that is told PRODUCER_FENCED
+)
+
+func (b *Broker) handleInitProducerID(ctx context.Context, req *wire.Request) wire.Reply {
+	r := req.Body.(*kmsg.InitProducerIDRequest)
+	fill := func(reply txn.Reply) kmsg.Response {
+		resp := kmsg.NewPtrInitProducerIDResponse()
+		resp.ErrorCode = fencedAs(reply.Err, r.Version, fencesInit)
+		resp.ProducerID, resp.ProducerEpoch = reply.Producer.ID, reply.Producer.Epoch
+		return resp
+	}
+	refused := func(err *kerr.Error) wire.Reply { return wire.Reply{Body: wire.Message(fill(refusedTxn(err)))} }
+	expected := txn.Producer{ID: -1, Epoch: -1}
+	if r.Version >= expectsProducer {
+		expected = txn.Producer{ID: r.ProducerID, Epoch: r.ProducerEpoch}
+	}
 	switch {
-	case r.TransactionalID != nil && *r.TransactionalID == "", r.Version >= 3 && (r.ProducerID == -1) != (r.ProducerEpoch == -1):
-		resp.ErrorCode = kerr.InvalidRequest.Code
-		return resp
-	case r.TransactionalID != nil:
-		resp.ErrorCode = kerr.UnsupportedVersion.Code
-		return resp
+	case r.TransactionalID != nil && *r.TransactionalID == "", (expected.ID == -1) != (expected.Epoch == -1):
+		return refused(kerr.InvalidRequest)
+	case r.TransactionalID == nil:
+		id, err := b.producerIDs.next(ctx, b.control.AllocateProducerIDs)
+		if err != nil {
+			b.logger.Warn("no producer id could be given", "error", err)
+			return refused(kafkaError(err))
+		}
+		return wire.Reply{Body: wire.Message(fill(txn.Reply{Producer: txn.Producer{ID: id}}))}
 	}
-	id, err := b.producerIDs.next(ctx, b.control.AllocateProducerIDs)
-	if err != nil {
-		b.logger.Warn("no producer id could be given", "error", err)
-		resp.ErrorCode = code(err)
-		return resp
+	id := *r.TransactionalID
+	if err := b.txns.conf.CheckTimeout(r.TransactionTimeoutMillis); err != nil {
+		return refused(err)
 	}
-	resp.ProducerID, resp.ProducerEpoch = id, 0
-	return resp
+	init := txn.Init{Timeout: r.TransactionTimeoutMillis, Expected: expected}
+	var err *kerr.Error
+	if init.Fresh, err = b.freshProducerID(ctx, id); err != nil {
+		return refused(err)
+	}
+	return b.askTxn(req, id, fill, func(t *txn.Txn, at txn.Instant, w txn.Waiter) txn.Effects { return t.Init(at, w, init) })
 }
 
 // producerIDs gives out producer ids from the block that was taken last. The zero value has none. What is left of a block at the end of the

@@ -48,7 +48,7 @@ func TestInitProducerIDRefusals(t *testing.T) {
 			want int16
 		}{
 			{idRequest(&empty, -1, -1), kerr.InvalidRequest.Code},
-			{idRequest(&name, -1, -1), kerr.UnsupportedVersion.Code},
+			{idRequest(&name, -1, -1), kerr.InvalidTransactionTimeout.Code},
 			{idRequest(nil, 5, -1), half},
 			{idRequest(nil, -1, 5), half},
 		} {

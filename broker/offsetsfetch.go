@@ -14,7 +14,7 @@ import (
 
 // OffsetFetch (key 9), versions 0 to 10. What was never committed is offset -1 without error, whether group, topic or partition is unknown. Null topics
 // ask for all (version 2 on). Errors of the coordinator are given for the group (8 on), at the top (2 to 7) or for every partition. Version 10
-// names topics by id. No offset waits for a transaction, so require_stable changes nothing.
+// names topics by id. With require_stable (version 7 on) a partition whose offset an open transaction commits is UNSTABLE_OFFSET_COMMIT.
 
 // Versions of OffsetFetch that change the shape of the answer.
 const (
@@ -30,24 +30,24 @@ func (b *Broker) handleOffsetFetch(_ context.Context, _ *wire.Request, r *kmsg.O
 	}
 	resp.Groups = make([]kmsg.OffsetFetchResponseGroup, 0, len(r.Groups))
 	for i := range r.Groups {
-		resp.Groups = append(resp.Groups, b.fetchGroup(&r.Groups[i], r.Version))
+		resp.Groups = append(resp.Groups, b.fetchGroup(&r.Groups[i], r))
 	}
 	return resp
 }
 
 // fetchGroup answers for one group of version 8 and later.
-func (b *Broker) fetchGroup(in *kmsg.OffsetFetchRequestGroup, version int16) kmsg.OffsetFetchResponseGroup {
+func (b *Broker) fetchGroup(in *kmsg.OffsetFetchRequestGroup, r *kmsg.OffsetFetchRequest) kmsg.OffsetFetchResponseGroup {
 	out := kmsg.NewOffsetFetchResponseGroup()
 	out.Group = in.Group
 	out.Topics = []kmsg.OffsetFetchResponseGroupTopic{}
-	byID := version >= topicIDsInOffsets
+	byID := r.Version >= topicIDsInOffsets
 	p, err := b.groups.find(in.Group)
 	if err != nil {
 		out.ErrorCode = err.Code
 		return out
 	}
 	if in.Topics == nil {
-		for _, t := range b.allOffsets(p, in.Group) {
+		for _, t := range b.allOffsets(offsetsOf{p, in.Group, r.RequireStable}) {
 			if t.id == ([16]byte{}) && byID {
 				continue // the topic was deleted just now
 			}
@@ -67,7 +67,7 @@ func (b *Broker) fetchGroup(in *kmsg.OffsetFetchRequestGroup, version int16) kms
 				unknown = kerr.UnknownTopicID
 			}
 		}
-		one.Partitions = fetchPartitions(p, in.Group, name, t.Partitions, unknown)
+		one.Partitions = offsetsOf{p, in.Group, r.RequireStable}.partitions(name, t.Partitions, unknown)
 		out.Topics = append(out.Topics, one)
 	}
 	return out
@@ -82,19 +82,26 @@ func (b *Broker) fetchOneGroup(r *kmsg.OffsetFetchRequest, resp *kmsg.OffsetFetc
 		return
 	}
 	if r.Topics == nil && r.Version >= fetchErrorOnTop {
-		for _, t := range b.allOffsets(p, r.Group) {
+		for _, t := range b.allOffsets(offsetsOf{p, r.Group, r.RequireStable}) {
 			resp.Topics = append(resp.Topics, kmsg.OffsetFetchResponseTopic{Topic: t.name, Partitions: oldPartitions(t.parts)})
 		}
 		return
 	}
 	for i := range r.Topics {
 		t := &r.Topics[i]
-		resp.Topics = append(resp.Topics, kmsg.OffsetFetchResponseTopic{Topic: t.Topic, Partitions: oldPartitions(fetchPartitions(p, r.Group, t.Topic, t.Partitions, err))})
+		resp.Topics = append(resp.Topics, kmsg.OffsetFetchResponseTopic{Topic: t.Topic, Partitions: oldPartitions(offsetsOf{p, r.Group, r.RequireStable}.partitions(t.Topic, t.Partitions, err))})
 	}
 }
 
-// fetchPartitions answers for partitions of one topic. With an error none has an offset.
-func fetchPartitions(p *offsetsPartition, id, topic string, partitions []int32, err *kerr.Error) []kmsg.OffsetFetchResponseGroupTopicPartition {
+// offsetsOf is whose offsets are asked for. With stable, those that a transaction may change are not told (KIP-447).
+type offsetsOf struct {
+	p      *offsetsPartition
+	id     string
+	stable bool
+}
+
+// partitions answers for partitions of one topic. With an error none has an offset.
+func (of offsetsOf) partitions(topic string, partitions []int32, err *kerr.Error) []kmsg.OffsetFetchResponseGroupTopicPartition {
 	out := make([]kmsg.OffsetFetchResponseGroupTopicPartition, len(partitions))
 	for i, n := range partitions {
 		out[i] = noOffset(n)
@@ -105,14 +112,25 @@ func fetchPartitions(p *offsetsPartition, id, topic string, partitions []int32, 
 	if err != nil {
 		return out
 	}
-	p.read(id, func(g *group.Group) {
+	of.p.read(of.id, func(g *group.Group) {
 		for i, n := range partitions {
-			if o, ok := g.Committed(group.Partition{Topic: topic, Number: n}); ok {
-				out[i] = fetched(n, o)
+			at := group.Partition{Topic: topic, Number: n}
+			if o, ok := g.Committed(at); ok || of.stable && g.Unstable(at) {
+				out[i] = of.one(g, at, o)
 			}
 		}
 	})
 	return out
+}
+
+// one is an offset that there is, if it may be told.
+func (of offsetsOf) one(g *group.Group, at group.Partition, o group.Offset) kmsg.OffsetFetchResponseGroupTopicPartition {
+	if of.stable && g.Unstable(at) {
+		out := noOffset(at.Number)
+		out.ErrorCode = kerr.UnstableOffsetCommit.Code
+		return out
+	}
+	return fetched(at.Number, o)
 }
 
 func noOffset(n int32) kmsg.OffsetFetchResponseGroupTopicPartition {
@@ -141,11 +159,11 @@ type topicOffsets struct {
 }
 
 // allOffsets lists what a group has, in order.
-func (b *Broker) allOffsets(p *offsetsPartition, id string) []topicOffsets {
+func (b *Broker) allOffsets(of offsetsOf) []topicOffsets {
 	byTopic := make(map[string][]kmsg.OffsetFetchResponseGroupTopicPartition)
-	p.read(id, func(g *group.Group) {
+	of.p.read(of.id, func(g *group.Group) {
 		for at, o := range g.AllCommitted {
-			byTopic[at.Topic] = append(byTopic[at.Topic], fetched(at.Number, o))
+			byTopic[at.Topic] = append(byTopic[at.Topic], of.one(g, at, o))
 		}
 	})
 	all := make([]topicOffsets, 0, len(byTopic))

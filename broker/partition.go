@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -21,6 +22,8 @@ type partition struct {
 	// leaderEpoch is the epoch that this broker leads under.
 	leaderEpoch      int32
 	producerExpiryMs int64
+	// follow tells of transaction markers that are durable; nil before the first.
+	follow atomic.Pointer[stateLog]
 }
 
 // offline returns why the partition cannot be used, nil when it can.
@@ -42,8 +45,8 @@ func (p *partition) checkEpoch(epoch int32) error {
 	return kerr.UnknownLeaderEpoch
 }
 
-// appendBatch checks one batch from a client and writes it. Records are changed in place. A duplicate of an idempotent producer is no error.
-func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool) (log.Appended, error) {
+// appendBatch checks one batch from a client and writes it, as part of e's transaction if it is of one. Records are changed in place. A duplicate of an idempotent producer is no error.
+func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool, e *enlisted) (log.Appended, error) {
 	if err := p.offline(); err != nil {
 		return log.Appended{}, err
 	}
@@ -55,8 +58,9 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool) (log.App
 		return log.Appended{}, err
 	}
 	if h.Transactional() {
-		// Without a transaction coordinator no transaction can be open.
-		return log.Appended{}, kerr.InvalidTxnState
+		if err := e.admit(p, &h); err != nil {
+			return log.Appended{}, err
+		}
 	}
 	if conf.Magic < 2 {
 		return b.storeSet(p, records, setOptions(conf, h.Codec()))

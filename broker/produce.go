@@ -25,9 +25,19 @@ import (
 // handleProduce appends what it is given and answers, or leaves a pendingSync.
 func (b *Broker) handleProduce(_ context.Context, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.ProduceRequest)
+	e := b.enlist(r)
+	if e.missing() {
+		return b.enlistFirst(e, req)
+	}
+	return b.produce(r, req, e)
+}
+
+// produce appends what a request has; e is nil when it has no batch of a transaction.
+func (b *Broker) produce(r *kmsg.ProduceRequest, req *wire.Request, e *enlisted) wire.Reply {
 	resp := kmsg.NewPtrProduceResponse()
 	p := &pendingSync{wake: req.Wake, resp: resp}
-	failed := b.appendAll(r, req, resp, p)
+	var failed error
+	e.locked(func() { failed = b.appendAll(r, req, resp, p, e) })
 	if r.Acks == 0 {
 		if failed != nil {
 			return wire.Reply{Close: fmt.Sprintf("produce with acks 0 failed: %v", failed)}
@@ -47,7 +57,7 @@ func (b *Broker) handleProduce(_ context.Context, req *wire.Request) wire.Reply 
 }
 
 // appendAll fills p's answer and what must be waited for. It returns one of the failures, for acks 0.
-func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, resp *kmsg.ProduceResponse, p *pendingSync) (failed error) {
+func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, resp *kmsg.ProduceResponse, p *pendingSync, e *enlisted) (failed error) {
 	resp.Topics = make([]kmsg.ProduceResponseTopic, len(r.Topics))
 	for i := range r.Topics {
 		in, out := &r.Topics[i], &resp.Topics[i]
@@ -60,7 +70,7 @@ func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, resp *kmsg
 			res.Partition = in.Partitions[j].Partition
 			appendErr := err
 			if err == nil {
-				appendErr = b.produceOne(r, t, &in.Partitions[j], res, p)
+				appendErr = b.produceOne(r, t, &in.Partitions[j], res, p, e)
 			}
 			if appendErr != nil {
 				produceFailure(res, appendErr)
@@ -95,7 +105,7 @@ func (b *Broker) produceTopic(r *kmsg.ProduceRequest, req *wire.Request, in *kms
 }
 
 // produceOne appends the batch of one partition.
-func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRequestTopicPartition, res *kmsg.ProduceResponseTopicPartition, p *pendingSync) error {
+func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRequestTopicPartition, res *kmsg.ProduceResponseTopicPartition, p *pendingSync, e *enlisted) error {
 	part := t.partition(in.Partition)
 	if part == nil {
 		return kerr.UnknownTopicOrPartition
@@ -103,9 +113,9 @@ func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRe
 	var appended log.Appended
 	var err error
 	if r.Version < 3 {
-		appended, err = b.appendSet(part, in.Records)
+		appended, err = b.appendSet(part, in.Records, e)
 	} else {
-		appended, err = b.appendBatch(part, in.Records, r.Version < 7)
+		appended, err = b.appendBatch(part, in.Records, r.Version < 7, e)
 	}
 	if err != nil {
 		return err

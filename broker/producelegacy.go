@@ -16,9 +16,9 @@ import (
 func nothing() log.Appended { return log.Appended{BaseOffset: -1, LastOffset: -1, Timestamp: -1} }
 
 // appendSet checks what a client before Produce version 3 sent and writes it in the topic's format. Records may be changed in place.
-func (b *Broker) appendSet(p *partition, records []byte) (log.Appended, error) {
+func (b *Broker) appendSet(p *partition, records []byte, e *enlisted) (log.Appended, error) {
 	if len(records) > batch.MagicPos && records[batch.MagicPos] == 2 {
-		return b.appendBatch(p, records, true)
+		return b.appendBatch(p, records, true, e)
 	}
 	if err := p.offline(); err != nil {
 		return log.Appended{}, err

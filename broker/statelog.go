@@ -45,6 +45,28 @@ type flying struct {
 	err   error // it could not be appended
 }
 
+// begin sets the state that a partition begins in; true says that there is something to load.
+func (p *stateLog) begin() bool {
+	switch {
+	case p.part.log == nil:
+		p.state.Store(stateFailed)
+	case p.part.log.EndOffset() == p.part.log.StartOffset():
+		p.state.Store(stateReady)
+	default:
+		return true
+	}
+	return false
+}
+
+// followed is the log that writes to any partition are followed in.
+func (p *partition) followed(b *Broker, loop *stateLoop) *stateLog {
+	if l := p.follow.Load(); l != nil {
+		return l
+	}
+	p.follow.CompareAndSwap(nil, &stateLog{broker: b, loop: loop, part: p})
+	return p.follow.Load()
+}
+
 // usable is nil when what is in the partition can be used.
 func (p *stateLog) usable() *kerr.Error {
 	switch p.state.Load() {

@@ -18,8 +18,11 @@ func (b *Broker) autoCreate(ctx context.Context, name string, allowed bool) erro
 	if !allowed || !b.conf.AutoCreateTopics {
 		return kerr.UnknownTopicOrPartition
 	}
-	if name == offsetsTopic {
+	switch name {
+	case offsetsTopic:
 		return b.groups.ensure(ctx)
+	case txnTopic:
+		return b.txns.ensure(ctx)
 	}
 	res, err := b.createTopics(ctx, []controller.NewTopic{{Name: name, Partitions: -1, Replication: -1}}, false)
 	if err != nil {

@@ -63,6 +63,7 @@ func (b *Broker) markTopic(m producer.Marker, in *kmsg.WriteTxnMarkersRequestMar
 			res.fail(err)
 			continue
 		}
+		b.groups.followMarker(part, m, appended.LastOffset)
 		p.waits = append(p.waits, syncWait{log: part.log, last: appended.LastOffset, res: res})
 	}
 }
@@ -81,6 +82,12 @@ func (b *Broker) appendMarker(p *partition, m producer.Marker) (log.Appended, er
 	}
 	if m.ProducerID < 0 || m.Epoch < 0 {
 		return log.Appended{}, kerr.InvalidProducerEpoch
+	}
+	if p.topic.name == offsetsTopic {
+		// Groups must hear of it, so they must be there.
+		if of := b.groups.offsetsPartitionOf(p); of == nil || of.usable() != nil {
+			return log.Appended{}, kerr.CoordinatorLoadInProgress
+		}
 	}
 	appended, err := p.log.AppendMarker(m, p.leaderEpoch)
 	b.noteAppend(err)

@@ -16,12 +16,25 @@ import (
 //
 // Errors: those of package producer (wrapped), ErrTooLarge, ErrNoSpace, ErrOffline, ErrClosed. After one nothing of b is in the log.
 func (l *Log) Append(b []byte, h batch.Header, leaderEpoch int32) (Appended, error) {
+	return l.appendBatch(b, h, leaderEpoch, (*producer.State).Check)
+}
+
+// AppendOwn is Append for a batch that the broker itself made in a producer's transaction, as are the offsets of a group: the producer's epoch is
+// checked, its sequence is not.
+func (l *Log) AppendOwn(b []byte, h batch.Header, leaderEpoch int32) (Appended, error) {
+	return l.appendBatch(b, h, leaderEpoch, (*producer.State).CheckOwn)
+}
+
+// check decides if a producer's batch may be appended; see producer.State.Check.
+type check func(*producer.State, producer.Batch, int64) (*producer.Accepted, error)
+
+func (l *Log) appendBatch(b []byte, h batch.Header, leaderEpoch int32, may check) (Appended, error) {
 	if len(b) != h.Size() {
 		return Appended{}, fmt.Errorf("appending %d bytes as a batch of %d: %w", len(b), h.Size(), batch.ErrInvalid)
 	}
 	h.LeaderEpoch = leaderEpoch
 	l.mu.Lock()
-	out, err := l.append(b, &h)
+	out, err := l.append(b, &h, may)
 	l.mu.Unlock()
 	if err == nil && !out.Duplicate {
 		l.appended(out.LastOffset + 1)
@@ -30,13 +43,13 @@ func (l *Log) Append(b []byte, h batch.Header, leaderEpoch int32) (Appended, err
 }
 
 // append does the work under Log.mu.
-func (l *Log) append(b []byte, h *batch.Header) (Appended, error) {
+func (l *Log) append(b []byte, h *batch.Header, may check) (Appended, error) {
 	if err := l.writable(); err != nil {
 		return Appended{}, err
 	}
 	now := l.now().UnixMilli()
 	if h.ProducerID >= 0 {
-		dup, err := l.producers.Check(producerBatch(h), now)
+		dup, err := may(l.producers, producerBatch(h), now)
 		if err != nil {
 			return Appended{}, fmt.Errorf("append refused: %w", err)
 		}

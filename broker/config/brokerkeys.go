@@ -5,7 +5,7 @@ const (
 	oneCheckpoint = "all checkpoints are written at log.flush.offset.checkpoint.interval.ms"
 	bounded       = "decompression is bounded by the broker"
 	noGroups      = "this part of consumer groups is not built: classic groups are, the newer protocol (KIP-848) is not"
-	noTxns        = "transactions are not built yet"
+	noTxns        = "this part of transactions is not built: nothing depends on it"
 	noReplicas    = "clusters are not built yet: this broker stands alone and every topic has one replica"
 	notTiered     = "tiered storage does not exist here: all segments stay in the log directory"
 	defaultDir    = "./gregor-data"
@@ -147,12 +147,12 @@ func internalTopicKeys() []key {
 		{name: "offsets.retention.check.interval.ms", typ: Long, def: "600000", rule: atLeast(1), doc: "Milliseconds between looks for offsets that were kept long enough."},
 		{name: "offsets.commit.timeout.ms", typ: Int, def: "5000", rule: atLeast(1), doc: "Milliseconds that a commit may take to become durable."},
 		{name: "offset.metadata.max.bytes", typ: Int, def: "4096", rule: atLeast(0), doc: "Largest metadata that goes with a committed offset, in characters."},
-		{name: "transaction.state.log.num.partitions", typ: Int, def: "50", rule: atLeast(1), idle: noTxns, doc: "Partitions of __transaction_state."},
+		{name: "transaction.state.log.num.partitions", typ: Int, def: "50", rule: atLeast(1), doc: "Partitions of __transaction_state."},
 		{name: "transaction.state.log.replication.factor", typ: Short, def: "3", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "Replicas of __transaction_state. More than there are brokers means as many as there are."},
 		{name: "transaction.state.log.min.isr", typ: Int, def: "2", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "min.insync.replicas of __transaction_state. More than there are brokers means as many as there are."},
-		{name: "transaction.state.log.segment.bytes", typ: Int, def: "104857600", rule: atLeast(1), idle: noTxns, doc: "segment.bytes of __transaction_state."},
+		{name: "transaction.state.log.segment.bytes", typ: Int, def: "104857600", rule: atLeast(1), doc: "segment.bytes of __transaction_state."},
 	}
 }
 
@@ -166,12 +166,26 @@ func groupKeys() []key {
 	}
 }
 
+// transactionKeys are for transactions.
+func transactionKeys() []key {
+	return []key{
+		{name: "transaction.max.timeout.ms", typ: Int, def: "900000", rule: atLeast(1), doc: "Largest transaction timeout that a producer may ask for, in milliseconds."},
+		{name: "transactional.id.expiration.ms", typ: Int, def: "604800000", rule: atLeast(1), doc: "Milliseconds that an unused transactional id is remembered."},
+		{name: "transaction.abort.timed.out.transaction.cleanup.interval.ms", typ: Int, def: "10000", rule: atLeast(1),
+			doc: "Milliseconds between looks for transactions to abort that took longer than their timeout."},
+		{name: "transaction.remove.expired.transaction.cleanup.interval.ms", typ: Int, def: "3600000", rule: atLeast(1),
+			doc: "Milliseconds between looks for transactional ids to forget."},
+		{name: "transaction.partition.verification.enable", typ: Boolean, def: "true", dynamic: true,
+			doc: "Whether a partition that a producer writes to must be in its transaction. Without it a late write can leave a transaction open for ever."},
+		{name: "add.partitions.to.txn.retry.backoff.max.ms", typ: Int, def: "100", rule: atLeast(0),
+			doc: "Milliseconds that a request waits for the end of the transaction before; then it is told to try again."},
+	}
+}
+
 // idleKeys are those that tools look for in DescribeConfigs although nothing depends on them yet.
 func idleKeys() []key {
 	return []key{
 		{name: "authorizer.class.name", typ: String, def: "", idle: "access control is not built yet: everyone may do everything", doc: "Class of the authorizer; empty is none."},
-		{name: "transaction.max.timeout.ms", typ: Int, def: "900000", rule: atLeast(1), idle: noTxns, doc: "Largest transaction timeout."},
-		{name: "transactional.id.expiration.ms", typ: Int, def: "604800000", rule: atLeast(1), idle: noTxns, doc: "Milliseconds that an unused transactional id is remembered."},
 		{name: "log.cleaner.enable", typ: Boolean, def: "true", idle: notCleaned, doc: "Whether compaction runs."},
 		{name: "inter.broker.protocol.version", typ: String, def: "3.9-IV0", rule: formatVersion{}, idle: noReplicas, doc: "Version of the requests between brokers."},
 		{name: "replica.lag.time.max.ms", typ: Long, def: "30000", rule: atLeast(1), idle: noReplicas, doc: "Milliseconds that a replica in sync may lag."},

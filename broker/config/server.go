@@ -59,6 +59,12 @@ type Server struct {
 	TransactionReplication     int16
 	TransactionSegmentBytes    int32
 	TransactionMinISR          int32
+	TransactionMaxTimeout      time.Duration
+	TransactionAbortCheck      time.Duration // between looks for transactions that took too long
+	TransactionIDExpiration    time.Duration
+	TransactionIDCheck         time.Duration // between looks for ids that are not used any more
+	TransactionVerification    bool
+	TransactionPatience        time.Duration // that a request waits for the transaction before
 
 	// MetricsListener is gregor.metrics.listener: host:port, or empty.
 	MetricsListener string
@@ -149,6 +155,12 @@ func (s *Server) fill() {
 	s.TransactionReplication = int16(s.integer("transaction.state.log.replication.factor"))
 	s.TransactionSegmentBytes = int32(s.integer("transaction.state.log.segment.bytes"))
 	s.TransactionMinISR = int32(s.integer("transaction.state.log.min.isr"))
+	s.TransactionMaxTimeout = s.duration("transaction.max.timeout.ms")
+	s.TransactionAbortCheck = s.duration("transaction.abort.timed.out.transaction.cleanup.interval.ms")
+	s.TransactionIDExpiration = s.duration("transactional.id.expiration.ms")
+	s.TransactionIDCheck = s.duration("transaction.remove.expired.transaction.cleanup.interval.ms")
+	s.TransactionVerification = s.boolean("transaction.partition.verification.enable")
+	s.TransactionPatience = s.duration("add.partitions.to.txn.retry.backoff.max.ms")
 	s.MetricsListener = s.text("gregor.metrics.listener")
 	s.FastBoot = s.boolean("gregor.fast.boot")
 	s.Defaults = s.typed(nil)

@@ -167,9 +167,7 @@ offsets.commit.required.acks offsets.load.buffer.size offsets.storage
 offsets.topic.compression.codec
 `
 	keysNoTxns = `
-add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.partition.verification.enable
-transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
+add.partitions.to.txn.retry.backoff.ms transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
 `
 	keysNotTiered = `
 remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes

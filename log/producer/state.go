@@ -62,6 +62,15 @@ func (s *State) Check(b Batch, nowMillis int64) (dup *Accepted, err error) {
 	return nil, nil
 }
 
+// CheckOwn is Check for a batch that the broker itself made in a producer's transaction: only its epoch is checked, there are no duplicates.
+func (s *State) CheckOwn(b Batch, nowMillis int64) (dup *Accepted, err error) {
+	e := s.producers[b.ProducerID]
+	if e == nil || s.expired(e, nowMillis) || b.Epoch >= e.epoch {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%w: producer %d has epoch %d, newest is %d", ErrFenced, b.ProducerID, b.Epoch, e.epoch)
+}
+
 func (e *entry) checkSequence(b Batch) error {
 	if e.epoch < 0 {
 		return nil

@@ -1,0 +1,76 @@
+package broker
+
+import (
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"gregor/broker/txn"
+	"gregor/log/producer"
+)
+
+// txnMark is a marker on its way to the disk. It is the owner of the marker's write.
+type txnMark struct {
+	slot  *txnSlot
+	round uint64
+	at    txn.Partition
+}
+
+// stored implements writer.
+func (m *txnMark) stored(_ uint64, err *kerr.Error) {
+	m.slot.event(func(t *txn.Txn, at txn.Instant) txn.Effects { return t.Marked(at, m.round, m.at, err) })
+}
+
+// mark appends the markers of a transaction and sees to it that the id hears of each. The slot is locked.
+func (s *txnSlot) mark(m *txn.Markers) {
+	for _, at := range m.Partitions {
+		mark := &txnMark{s, m.Round, at}
+		if flight := s.markOne(m, mark); flight != nil {
+			s.carryOut(s.t.Marked(s.p.c.instant(), m.Round, at, flight.err))
+		}
+	}
+}
+
+// marked is a marker that need not be waited for: it could not be written, or there is nothing to write.
+type marked struct{ err *kerr.Error }
+
+// markOne appends one marker and follows it. It returns how it ended if it ended at once.
+func (s *txnSlot) markOne(m *txn.Markers, mark *txnMark) *marked {
+	b := s.p.broker
+	t := b.topics.name(mark.at.Topic)
+	if t == nil || t.partition(mark.at.Number) == nil {
+		return &marked{} // deleted: there is nobody to see it
+	}
+	err := s.appendMarker(t.partition(mark.at.Number), m, mark)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, producer.ErrFenced) || errors.Is(err, producer.ErrCoordinatorFenced):
+		// A later epoch was there before, so the transaction has its marker.
+		b.logger.Info("marker of an older epoch is not needed any more", "transactional.id", s.id, "topic", mark.at.Topic, "partition", mark.at.Number, "error", err)
+		return &marked{}
+	}
+	if b.txnAlarm.due() {
+		b.logger.Warn("transaction marker could not be written and is tried again", "transactional.id", s.id, "topic", mark.at.Topic, "partition", mark.at.Number, "error", err)
+	}
+	return &marked{kafkaError(err)}
+}
+
+// appendMarker writes a marker and follows it, by way of the groups when it is theirs.
+func (s *txnSlot) appendMarker(part *partition, m *txn.Markers, mark *txnMark) error {
+	b := s.p.broker
+	appended, err := b.appendMarker(part, producer.Marker{
+		ProducerID: m.Producer.ID, Epoch: m.Producer.Epoch, CoordinatorEpoch: s.p.part.leaderEpoch, Commit: m.Commit, Version: m.Version,
+	})
+	if err != nil {
+		return err
+	}
+	f := flying{owner: mark, last: appended.LastOffset}
+	if p := b.groups.offsetsPartitionOf(part); p != nil {
+		f.owner = &txnEnd{p, m.Producer.ID, m.Commit, mark}
+		p.follow(f)
+		return nil
+	}
+	part.followed(b, &s.p.c.stateLoop).follow(f)
+	return nil
+}
