@@ -2,10 +2,12 @@ package clients
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -13,13 +15,13 @@ import (
 type franz struct{ codecsSeen map[string]string }
 
 func (franz) name() string              { return "franz-go" }
+func (franz) ability() ability          { return ability{magic: 2, codecs: toZstd, strictLz4: true} }
 func (franz) set(all []record) []record { return all }
-func (franz) keepsTime() bool           { return true }
 
 func (franz) produce(ctx context.Context, addr string, topics []*topic) error {
 	for _, tp := range topics {
 		if err := franzProduce(ctx, addr, tp); err != nil {
-			return fmt.Errorf("%s: %w", tp.codec, err)
+			tp.failure = err.Error()
 		}
 	}
 	return nil
@@ -30,8 +32,12 @@ func franzProduce(ctx context.Context, addr string, tp *topic) error {
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	}[tp.codec]
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerLinger(5*time.Millisecond), kgo.MetadataMinAge(50*time.Millisecond))
+	opts := []kgo.Opt{kgo.SeedBrokers(addr), kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(5 * time.Millisecond), kgo.MetadataMinAge(50 * time.Millisecond)}
+	if tp.magic() < 2 {
+		opts = append(opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
+	}
+	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return err
 	}
@@ -106,6 +112,12 @@ func (franz) listOffsets(ctx context.Context, cl *kgo.Client, v view, names []st
 	for _, name := range names {
 		for p := range int32(partitions) {
 			b, e, a := begin[name][p], end[name][p], at[name][p]
+			if errors.Is(a.Err, kerr.UnsupportedForMessageFormat) { // no timestamps are stored
+				a.Timestamp, a.Err = -1, nil
+			}
+			if a.Timestamp == -1 { // there is none; kadm gives the end instead
+				a.Offset = -1
+			}
 			for _, o := range []kadm.ListedOffset{b, e, a} {
 				if o.Err != nil {
 					return 0, fmt.Errorf("list offsets of %s-%d: %w", name, p, o.Err)
@@ -123,7 +135,7 @@ func (f franz) line(r *kgo.Record) string {
 	for _, h := range r.Headers {
 		got.headers = append(got.headers, header{h.Key, h.Value})
 	}
-	if string(r.Key) == "text-0" {
+	if string(r.Key) == "text" {
 		f.codecsSeen[r.Topic] = codecs[r.Attrs.CompressionType()]
 	}
 	return got.line(r.Offset)

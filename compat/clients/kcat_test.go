@@ -11,66 +11,128 @@ import (
 	"strings"
 )
 
-// kcatClient is kcat, that is librdkafka. It sends one record a run, since key, headers and null-ness are per run.
+const (
+	kcatKeyEnd    = "\x1f"
+	kcatRecordEnd = "\x1e"
+)
+
+// kcatClient is kcat, that is librdkafka. With fallback it takes the broker for one of that version and does not ask;
+// from a fallback of 0.10.0 on it would ask all the same.
 type kcatClient struct {
-	path string
-	dir  string
+	path     string
+	dir      string
+	fallback string
 }
 
-func (kcatClient) name() string    { return "kcat" }
-func (kcatClient) keepsTime() bool { return false } // it has no option for a record's time
+func (k kcatClient) name() string { return strings.TrimSuffix("kcat "+k.fallback, " ") }
 
-// set leaves out what a command line cannot carry: bytes of value 0.
-func (kcatClient) set(all []record) []record {
-	var out []record
-	for _, r := range all {
-		text := r.key
-		for _, h := range r.headers {
-			text = append(bytes.Clone(text), h.value...)
-		}
-		if bytes.IndexByte(text, 0) < 0 {
-			out = append(out, r)
-		}
+// ability: kcat has no option for a record's time.
+func (k kcatClient) ability() ability {
+	switch k.fallback {
+	case "":
+		return ability{magic: 2, codecs: toZstd, fixedTime: true}
+	default:
+		return ability{codecs: toLz4, fixedTime: true}
 	}
-	return out
+}
+
+// set leaves out what a command line cannot carry: bytes of value 0, unless they go by a file, and null beside empty.
+func (k kcatClient) set(all []record) []record {
+	if k.ability().magic < 2 {
+		all = withoutHeaders(all)
+	}
+	return without(all, func(r record) bool {
+		text := bytes.Clone(r.key)
+		for _, h := range r.headers {
+			text = append(text, h.value...)
+		}
+		must, mustNot := needsZ(r)
+		return bytes.IndexByte(text, 0) >= 0 || must && mustNot
+	})
+}
+
+func (k kcatClient) args(addr string, more ...string) []string {
+	args := []string{"-q", "-b", addr}
+	if k.fallback != "" {
+		args = append(args, "-X", "broker.version.fallback="+k.fallback, "-X", "api.version.request=false")
+	}
+	return append(args, more...)
 }
 
 func (k kcatClient) produce(ctx context.Context, addr string, topics []*topic) error {
 	for _, tp := range topics {
-		for i, r := range tp.set {
-			cmd, err := k.send(ctx, addr, tp, r, i)
-			if err != nil {
-				return err
+		for i := 0; i < len(tp.set); {
+			n := together(tp.set[i:])
+			if err := k.send(ctx, addr, tp, i, n); err != nil {
+				tp.failure = err.Error()
+				break
 			}
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("%.300q: %w: %s", cmd.Args, err, out)
-			}
+			i += n
 		}
 	}
 	return nil
 }
 
-// send prepares the run that sends one record. Values come from a file; since kcat sends nothing for an empty file, empty
-// values come as a line of standard input that holds the key and a separator, and -Z makes empty fields null.
-func (k kcatClient) send(ctx context.Context, addr string, tp *topic, r record, i int) (*exec.Cmd, error) {
-	args := []string{"-q", "-P", "-b", addr, "-t", tp.name, "-p", fmt.Sprint(r.partition), "-z", tp.codec, "-X", "linger.ms=0"}
-	for _, h := range r.headers {
-		args = append(args, "-H", kcatHeader(h))
+// byFile tells that a record has a run of its own, with its value in a file: it has headers, which are per run, or
+// contains what separates records.
+func byFile(r record) bool {
+	return len(r.headers) > 0 || bytes.ContainsAny(r.key, kcatKeyEnd+kcatRecordEnd) || bytes.ContainsAny(r.value, kcatKeyEnd+kcatRecordEnd)
+}
+
+// needsZ tells whether the record needs -Z, which makes empty keys and values null, or must not have it.
+func needsZ(r record) (must, mustNot bool) {
+	must = r.key == nil || r.value == nil
+	return must, r.key != nil && len(r.key) == 0 || r.value != nil && len(r.value) == 0
+}
+
+// together is how many of the records go in one run.
+func together(set []record) int {
+	if byFile(set[0]) {
+		return 1
 	}
-	if len(r.value) == 0 {
-		args = append(args, "-K", "\x1f")
-		if r.value == nil {
-			args = append(args, "-Z")
+	must, mustNot := needsZ(set[0])
+	for i, r := range set[1:] {
+		m, n := needsZ(r)
+		must, mustNot = must || m, mustNot || n
+		if byFile(r) || r.partition != set[0].partition || must && mustNot {
+			return i + 1
 		}
-		cmd := exec.CommandContext(ctx, k.path, args...)
-		cmd.Stdin = strings.NewReader(string(r.key) + "\x1f\n")
-		return cmd, nil
 	}
-	if r.key != nil {
-		args = append(args, "-k", string(r.key))
+	return len(set)
+}
+
+// send sends the n records of the topic's set from i on.
+func (k kcatClient) send(ctx context.Context, addr string, tp *topic, i, n int) error {
+	records := tp.set[i : i+n]
+	args := k.args(addr, "-P", "-t", tp.name, "-p", fmt.Sprint(records[0].partition), "-z", tp.codec, "-X", "linger.ms=20")
+	var in bytes.Buffer
+	if byFile(records[0]) {
+		for _, h := range records[0].headers {
+			args = append(args, "-H", kcatHeader(h))
+		}
+		if records[0].key != nil {
+			args = append(args, "-k", string(records[0].key))
+		}
+		value := filepath.Join(k.dir, fmt.Sprintf("%s.%d", tp.name, i))
+		if err := os.WriteFile(value, records[0].value, 0o644); err != nil {
+			return err
+		}
+		args = append(args, value)
+	} else {
+		args = append(args, "-K", kcatKeyEnd, "-D", kcatRecordEnd)
+		for _, r := range records {
+			if must, _ := needsZ(r); must && args[len(args)-1] != "-Z" {
+				args = append(args, "-Z")
+			}
+			fmt.Fprintf(&in, "%s%s%s%s", r.key, kcatKeyEnd, r.value, kcatRecordEnd)
+		}
 	}
-	value := filepath.Join(k.dir, fmt.Sprintf("%s.%d", tp.name, i))
-	return exec.CommandContext(ctx, k.path, append(args, value)...), os.WriteFile(value, r.value, 0o644)
+	cmd := exec.CommandContext(ctx, k.path, args...)
+	cmd.Stdin = &in
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%.300q: %w: %s", cmd.Args, err, out)
+	}
+	return nil
 }
 
 func kcatHeader(h header) string {
@@ -84,11 +146,11 @@ func (k kcatClient) consume(ctx context.Context, addr string, topics []*topic) (
 	v := newView(topics)
 	for _, tp := range topics {
 		var stdout, stderr bytes.Buffer
-		cmd := exec.CommandContext(ctx, k.path, "-q", "-C", "-b", addr, "-t", tp.name, "-o", "beginning", "-e",
-			"-X", "fetch.wait.max.ms=50", "-f", `%p\t%o\t%T\t%K\t%S\t%k%s\t%h\n`)
+		cmd := exec.CommandContext(ctx, k.path, k.args(addr, "-C", "-t", tp.name, "-o", "beginning", "-e",
+			"-X", "fetch.wait.max.ms=50", "-f", `%p\t%o\t%T\t%K\t%S\t%k%s\t%h\n`)...)
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err != nil {
-			return v, fmt.Errorf("kcat -C -t %s: %w: %s", tp.name, err, stderr.Bytes())
+			v.failures[tp.name] = fmt.Sprintf("%v: %s", err, strings.TrimSpace(stderr.String()))
 		}
 		if err := kcatParse(v, tp, stdout.Bytes()); err != nil {
 			return v, fmt.Errorf("kcat -C -t %s: %w", tp.name, err)
@@ -109,6 +171,9 @@ func kcatParse(v view, tp *topic, out []byte) error {
 			}
 		}
 		r := record{partition: int32(n[0]), timestamp: n[2]}
+		if n[2] == 0 {
+			r.timestamp = -1 // what kcat prints where there is none
+		}
 		rest := f[5]
 		r.key, rest = take(rest, n[3])
 		r.value, rest = take(rest, n[4])
@@ -135,6 +200,9 @@ func take(b []byte, n int64) (field, rest []byte) {
 // kcatHeaders turns %h into headers. kcat writes them as C strings and null as NULL, which cannot be read back, so what
 // it printed is compared with what it should print for the record at that place.
 func kcatHeaders(tp *topic, partition int32, offset int64, printed string) []header {
+	if printed == "" {
+		return nil
+	}
 	var at int64
 	for _, r := range tp.set {
 		if r.partition != partition {

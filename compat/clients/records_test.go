@@ -6,17 +6,29 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
 const (
-	partitions = 3
-	bigValue   = 900 << 10
+	bigValue = 900 << 10
 	// baseTime is the first record's timestamp in ms; it is fixed so that the set is the same in every run.
 	baseTime = int64(1_700_000_000_000)
 	// queryTime is what consumers ask ListOffsets for.
-	queryTime = baseTime + 10_000
+	queryTime = baseTime + 3_000
 )
+
+// Each partition holds one kind of records, so that a partition that differs names its kind.
+const (
+	small = iota
+	big
+	null
+	withHeaders
+	partitions
+)
+
+// kinds are the partitions' names.
+var kinds = [partitions]string{"small", "big", "null value", "headers"}
 
 // header values are nil for null.
 type header struct {
@@ -37,9 +49,9 @@ type record struct {
 func recordSet() []record {
 	rng := rand.New(rand.NewPCG(7, 11))
 	var all []record
-	for p := range int32(partitions) {
-		for i, content := range contents(rng, p) {
-			content.partition = p
+	for kind, contents := range [partitions][]record{smalls(rng), bigs(rng), nulls(), headed()} {
+		for i, content := range contents {
+			content.partition = int32(kind)
 			content.timestamp = baseTime + int64(i)*1000
 			all = append(all, content)
 		}
@@ -48,44 +60,58 @@ func recordSet() []record {
 	return all
 }
 
-// contents are one partition's keys, values and headers.
-func contents(rng *rand.Rand, p int32) []record {
-	name := func(s string) []byte { return fmt.Appendf(nil, "%s-%d", s, p) }
-	h := func(key, value string) header { return header{key, []byte(value)} }
+func smalls(rng *rand.Rand) []record {
 	return []record{
-		{key: name("small"), value: name("value")},
-		{key: nil, value: name("no key")},
-		{key: []byte{}, value: name("empty key")},
-		{key: name("empty value"), value: []byte{}},
-		{key: name("null value"), value: nil},
-		{key: nil, value: nil},
+		{key: []byte("small"), value: []byte("value")},
+		{key: nil, value: []byte("no key")},
+		{key: []byte{}, value: []byte("empty key")},
+		{key: []byte("empty value"), value: []byte{}},
 		{key: []byte{}, value: []byte{}},
-		{key: name("ключ-キー"), value: name("значение 値 😀")},
+		{key: []byte("ключ-キー"), value: []byte("значение 値 😀")},
 		{key: allBytes(), value: bytes.Repeat(allBytes(), 3)},
-		{key: name("text"), value: bytes.Repeat([]byte("a line that compresses well; "), 2000)},
-		{key: name("noise"), value: noise(rng, 10<<10)},
-		{key: name("one header"), value: name("v"), headers: []header{h("k", "v")}},
-		{key: name("same header twice"), value: name("v"), headers: []header{h("dup", "1"), h("dup", "2"), h("other", "x")}},
-		{key: name("odd headers"), value: name("v"), headers: []header{h("empty", ""), {"null", nil}, h("юникод", "\x00\x01\xfe\xff")}},
-		{key: name("before big"), value: name("v")},
-		{key: name("big"), value: big(rng, p)},
-		{key: noise(rng, 300), value: name("long key")},
-		{key: name("many headers"), value: name("v"), headers: manyHeaders()},
-		{key: name("burst"), value: name("1")},
-		{key: name("burst"), value: name("2")},
-		{key: name("late"), value: name("last")},
+		{key: []byte("text"), value: bytes.Repeat([]byte("a line that compresses well; "), 2000)},
+		{key: []byte("noise"), value: noise(rng, 10<<10)},
+		{key: noise(rng, 300), value: []byte("long key")},
+		{key: []byte("burst"), value: []byte("1")},
+		{key: []byte("burst"), value: []byte("2")},
+		{key: []byte("late"), value: []byte("last")},
 	}
 }
 
-// big is noise, text or zeros, so that a big record is seen both as it is and as a few compressed bytes.
-func big(rng *rand.Rand, p int32) []byte {
-	switch p {
-	case 0:
-		return noise(rng, bigValue)
-	case 1:
-		return bytes.Repeat([]byte("0123456789abcdef\n"), bigValue/17)
-	default:
-		return make([]byte, bigValue)
+// bigs are noise, text and zeros, so that a big record is seen both as it is and as a few compressed bytes.
+func bigs(rng *rand.Rand) []record {
+	return []record{
+		{key: []byte("before"), value: []byte("v")},
+		{key: []byte("big noise"), value: noise(rng, bigValue)},
+		{key: []byte("big text"), value: bytes.Repeat([]byte("0123456789abcdef\n"), bigValue/16/17)},
+		{key: []byte("zeros"), value: make([]byte, bigValue/32)},
+		{key: []byte("after"), value: []byte("v")},
+	}
+}
+
+func nulls() []record {
+	return []record{
+		{key: []byte("null value"), value: nil},
+		{key: nil, value: nil},
+		{key: []byte{}, value: nil},
+		{key: []byte("null value"), value: []byte("no more")},
+		{key: []byte("null value"), value: nil},
+	}
+}
+
+func headed() []record {
+	h := func(key, value string) header { return header{key, []byte(value)} }
+	var many []header
+	for i := range 40 {
+		many = append(many, h(fmt.Sprintf("h%02d", i), fmt.Sprintf("value %d", i)))
+	}
+	return []record{
+		{key: []byte("one header"), value: []byte("v"), headers: []header{h("k", "v")}},
+		{key: []byte("same header twice"), value: []byte("v"), headers: []header{h("dup", "1"), h("dup", "2"), h("other", "x")}},
+		{key: []byte("odd headers"), value: []byte("v"), headers: []header{h("empty", ""), {"null", nil}, h("юникод", "\x00\x01\xfe\xff")}},
+		{key: []byte("none"), value: []byte("v")},
+		{key: []byte("many headers"), value: []byte("v"), headers: many},
+		{key: []byte("last"), value: []byte("v"), headers: []header{h("k", "v")}},
 	}
 }
 
@@ -105,15 +131,21 @@ func allBytes() []byte {
 	return b
 }
 
-func manyHeaders() []header {
-	var hs []header
-	for i := range 40 {
-		hs = append(hs, header{fmt.Sprintf("h%02d", i), fmt.Appendf(nil, "value %d", i)})
+// withoutHeaders is the set as a client sends it that knows none.
+func withoutHeaders(set []record) []record {
+	out := slices.Clone(set)
+	for i := range out {
+		out[i].headers = nil
 	}
-	return hs
+	return out
 }
 
-// line is what all consumers must report for r at offset: the format of java/Matrix.java without the topic.
+// without leaves out what a client cannot or will not send.
+func without(set []record, refused func(record) bool) []record {
+	return slices.DeleteFunc(slices.Clone(set), refused)
+}
+
+// line is what all consumers must report for r at offset: the format of java/Lines.java without the topic.
 func (r record) line(offset int64) string {
 	return fmt.Sprintf("%d\t%d\t%d\t%s\t%s\t%s", r.partition, offset, r.timestamp, shown(r.key), shown(r.value), shownHeaders(r.headers))
 }
@@ -147,13 +179,4 @@ func shownHeaders(hs []header) string {
 		parts[i] = h.key + "=" + shown(h.value)
 	}
 	return strings.Join(parts, ",")
-}
-
-// byPartition maps the set to the lines each partition must hold, offsets dense from 0.
-func byPartition(set []record) [][]string {
-	out := make([][]string, partitions)
-	for _, r := range set {
-		out[r.partition] = append(out[r.partition], r.line(int64(len(out[r.partition]))))
-	}
-	return out
 }

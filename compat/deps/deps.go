@@ -9,12 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"gregor/compat/harness"
 )
 
 // pythonPackages are kafka-python and the codecs it loads when they are there.
-var pythonPackages = [...]string{"kafka-python==3.0.12", "python-snappy==0.7.3", "lz4==4.4.5", "zstandard==0.25.0"}
+var pythonPackages = [...]string{"kafka-python==3.0.12", "python-snappy==0.7.3", "lz4==4.4.5", "xxhash==4.1.0", "crc32c==2.9.post0", "zstandard==0.25.0"}
 
 // Kcat returns the path of kcat, which carries librdkafka, and installs it by apt-get when it is missing.
 func Kcat(ctx context.Context) (string, error) { return system(ctx, "kcat", "kcat") }
@@ -79,7 +80,7 @@ func Node(ctx context.Context) (node, modules string, err error) {
 func venv(ctx context.Context, name string, packages []string) (string, error) {
 	var python string
 	err := harness.Once(name, func(cache string) error {
-		dir := filepath.Join(cache, "venv-"+packages[0])
+		dir := filepath.Join(cache, "venv-"+strings.Join(packages, "-"))
 		python = filepath.Join(dir, "bin", "python")
 		if _, err := os.Stat(filepath.Join(dir, ".done")); err == nil {
 			return nil

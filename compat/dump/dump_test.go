@@ -145,7 +145,7 @@ func javaView(t *testing.T, b *harness.Broker, topics []string) map[string][]see
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	classPath, err := jars.Clients("4.4.0").Compile(ctx, filepath.Join(harness.CompatDir(t), "java", "Matrix.java"))
+	classPath, err := jars.Matrix(ctx, harness.CompatDir(t), "4.4.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +163,11 @@ func javaView(t *testing.T, b *harness.Broker, topics []string) map[string][]see
 	view := map[string][]seenRecord{}
 	for line := range strings.Lines(string(lines)) {
 		f := strings.Split(line, "\t")
-		if f[0] == "?" {
+		switch f[0] {
+		case "?":
 			continue
+		case "!":
+			t.Fatalf("kafka-clients 4.4.0: %s", line)
 		}
 		offset, err1 := strconv.ParseInt(f[2], 10, 64)
 		timestamp, err2 := strconv.ParseInt(f[3], 10, 64)

@@ -1,0 +1,28 @@
+import java.io.Writer;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/** 0.10.1 and 0.10.2: timestamps, no headers. */
+final class Era {
+  private Era() {}
+
+  static ProducerRecord<byte[], byte[]> record(String topic, String[] row) {
+    return new ProducerRecord<>(topic, Integer.valueOf(row[0]), Long.valueOf(row[1]), Lines.decode(row[2]), Lines.decode(row[3]));
+  }
+
+  static void consume(String broker, List<String> topics, Writer w, long time) throws Exception {
+    Assigned.consume(broker, topics, w, time);
+  }
+
+  static Map<TopicPartition, Long> toBeginning(KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts, Writer w, long time) throws Exception {
+    return Spans.toBeginning(consumer, parts, w, time);
+  }
+
+  static String line(ConsumerRecord<byte[], byte[]> r) throws Exception {
+    return Lines.record(r.topic(), r.partition(), r.offset(), r.timestamp(), r.key(), r.value(), "");
+  }
+}
