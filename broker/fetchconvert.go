@@ -42,17 +42,10 @@ func readableMagic(version int16) int8 {
 // olderSlice is slice for versions 0 to 3. What must be converted is in p.converted instead of the slice.
 func (f *fetch) olderSlice(p *fetchPart, l *log.Log, left int) (log.Slice, error) {
 	first, hard := f.got == 0, f.version < 3
-	if left == 0 && hard {
-		return log.Slice{}, nil
-	}
-	slice, err := l.Read(max(p.FetchOffset, p.resume), left, f.limit, first || hard)
-	if err != nil || slice.Size == 0 {
+	slice, err := l.Read(max(p.FetchOffset, p.resume), left, f.limit, first || hard && left > 0)
+	if err != nil || left == 0 && hard || slice.Size < max(slice.FirstBatch, 1) {
 		slice.Release()
 		return log.Slice{}, err
-	}
-	if slice.Size < slice.FirstBatch {
-		slice.Release()
-		return log.Slice{}, nil
 	}
 	magic := readableMagic(f.version)
 	newer, err := slice.NewerThan(magic)

@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -233,4 +236,12 @@ func TestDownConversionDisabled(t *testing.T) {
 			}
 		}
 	}
+}
+
+func gzipped(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(b)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
 }

@@ -431,4 +431,3 @@ func TestEntriesDamage(t *testing.T) {
 	s.Release()
 	m.l.Abandon()
 }
-

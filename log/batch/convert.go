@@ -88,7 +88,7 @@ func (c *Converter) messages(set []byte, limit int64) (Codec, error) {
 		}
 		size, err := EntrySize(set)
 		if err != nil {
-			return source, err
+			return source, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		if size > len(set) {
 			break
@@ -123,10 +123,8 @@ func (c *Converter) message(b []byte, limit int64) (Codec, error) {
 	if err := Verify(b); err != nil {
 		return None, err
 	}
-	if b[MagicPos] == 1 && b[legacyAttrPos]&AttrLogAppendTime != 0 &&
-		(r.LogAppendTime || int64(binary.BigEndian.Uint64(b[legacyTimePos:])) == -1) {
-		return None, fmt.Errorf("%w: the producer has set the timestamp type to LogAppendTime", ErrTimestamp)
-	}
+	c.pass.claimed = b[MagicPos] == 1 && b[legacyAttrPos]&AttrLogAppendTime != 0 &&
+		(r.LogAppendTime || int64(binary.BigEndian.Uint64(b[legacyTimePos:])) == -1)
 	if err := c.reader.Reset(b, limit); err != nil {
 		return None, err
 	}

@@ -14,6 +14,7 @@ type pass struct {
 	maxTimestamp int64
 	bad          []BadRecord
 	badTimestamp bool
+	claimed      bool // the producer says that the broker set the timestamps
 }
 
 // plain walks over records that are not compressed.
@@ -91,9 +92,13 @@ func (p *pass) note(tsDelta, offsetDelta int64, noKey bool) error {
 	if ts > p.maxTimestamp {
 		p.maxTimestamp = ts
 	}
-	if noKey && p.rules.RequireKey {
+	switch {
+	case noKey && p.rules.RequireKey:
 		p.refuse("Compacted topic cannot accept message without key.")
-	} else if !p.rules.LogAppendTime && p.outOfRange(ts) {
+	case p.claimed:
+		p.badTimestamp = true
+		p.refuse("The producer has set the timestamp type to LogAppendTime.")
+	case !p.rules.LogAppendTime && p.outOfRange(ts):
 		p.badTimestamp = true
 		p.refuseTimestamp(ts)
 	}
