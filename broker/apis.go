@@ -55,6 +55,8 @@ func (b *Broker) apiTable() []api {
 		{47, 0, 0, b.handleOffsetDelete},
 		{48, 0, 1, answer(b.handleDescribeClientQuotas)},
 		{49, 0, 1, answer(b.handleAlterClientQuotas)},
+		{50, 0, 0, answer(b.handleDescribeScram)},
+		{51, 0, 0, answer(b.handleAlterScram)},
 		{60, 0, 2, answer(b.handleDescribeCluster)},
 		{61, 0, 0, answer(b.handleDescribeProducers)},
 		{65, 0, 0, answer(b.handleDescribeTransactions)},

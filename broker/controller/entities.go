@@ -60,6 +60,12 @@ func (c *Controller) entity(ctx context.Context, all []Entity, path string) ([]E
 	return append(all, Entity{path, keys}), nil
 }
 
+// EntityConfig returns the settings of the entity at path, none if it has none.
+func (c *Controller) EntityConfig(ctx context.Context, path string) (map[string]string, error) {
+	keys, _, err := c.readConfig(ctx, path)
+	return keys, err
+}
+
 // AlterEntity changes the settings of the entity at path and returns all that it has then. The keys are not checked. A nil value removes a key.
 func (c *Controller) AlterEntity(ctx context.Context, path string, change map[string]*string) (map[string]string, error) {
 	c.mu.Lock()
