@@ -17,7 +17,7 @@ type End struct {
 // End is an EndTxn. Answered when the decision is durable, with the producer that the client is from then on.
 func (t *Txn) End(at Instant, w Waiter, r End) Effects {
 	return t.attempt(at, w, func(s *step) *kerr.Error {
-		if t.next != nil {
+		if t.busy() {
 			return kerr.ConcurrentTransactions
 		}
 		if r.Bump {
@@ -55,8 +55,6 @@ func (t *Txn) endAgain(s *step, w Waiter, commit bool, p Producer) *kerr.Error {
 	case commit && t.meta.state == CompleteCommit, !commit && t.meta.state == CompleteAbort:
 		s.done(w, p)
 		return nil
-	case commit && t.meta.state == PrepareCommit, !commit && t.meta.state == PrepareAbort:
-		return kerr.ConcurrentTransactions
 	}
 	return kerr.InvalidTxnState
 }
@@ -70,15 +68,13 @@ func (t *Txn) endBumping(s *step, w Waiter, r *End) *kerr.Error {
 	switch state := t.meta.state; {
 	case state == Dead || now.ID != p.ID && !overflown:
 		return kerr.InvalidProducerIDMapping
-	case state.prepared():
-		again = bumped
 	case state == CompleteCommit || state == CompleteAbort:
 		again = bumped || overflown
 	}
 	switch {
 	case again:
 		return t.endAgain(s, w, r.Commit, now)
-	case now != p || t.meta.state.prepared():
+	case now != p:
 		return kerr.ProducerFenced
 	case t.meta.state != Ongoing && r.Commit:
 		return kerr.InvalidTxnState

@@ -43,14 +43,12 @@ func (t *Txn) Init(at Instant, w Waiter, r Init) Effects {
 
 func (t *Txn) tryInit(s *step, w Waiter, r *Init) *kerr.Error {
 	switch {
-	case t.next != nil:
+	case t.busy():
 		return kerr.ConcurrentTransactions
 	case t.meta.state == Dead:
 		return t.found(s, w, r)
 	case r.Expected.ID >= 0 && !t.knows(r.Expected):
 		return kerr.ProducerFenced
-	case t.meta.state.prepared():
-		return kerr.ConcurrentTransactions
 	case t.meta.state == Ongoing:
 		t.fence(s, false, func(s *step, err *kerr.Error) {
 			if err = storeError(err); err == nil {

@@ -37,14 +37,12 @@ func (t *Txn) Add(at Instant, w Waiter, p Producer, partitions []Partition, vers
 // mayChange checks who wants to change the transaction. A transition ends first: its client may know the result before it is durable.
 func (t *Txn) mayChange(p Producer) *kerr.Error {
 	switch {
-	case t.next != nil:
+	case t.busy():
 		return kerr.ConcurrentTransactions
 	case t.meta.state == Dead || t.meta.producer.ID != p.ID:
 		return kerr.InvalidProducerIDMapping
 	case t.meta.producer.Epoch != p.Epoch:
 		return kerr.ProducerFenced
-	case t.meta.state.prepared():
-		return kerr.ConcurrentTransactions
 	}
 	return nil
 }

@@ -107,6 +107,9 @@ func (t *Txn) Exists() bool { return t.meta.state != Dead || t.next != nil || le
 // Next is when Tick must be called at the latest; math.MaxInt64 is never.
 func (t *Txn) Next() time.Duration { return t.due }
 
+// busy reports if a transition is under way. It ends before anything is checked: the client may know its result already, a new producer id even.
+func (t *Txn) busy() bool { return t.next != nil || t.meta.state.prepared() }
+
 // wake sees to it that Tick comes at a time.
 func (t *Txn) wake(at time.Duration) { t.due = min(t.due, at) }
 
