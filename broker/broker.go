@@ -72,7 +72,8 @@ type Broker struct {
 	groups         *coordinator
 	txns           *txnCoordinator
 	// downgrades are what conversions for old consumers work with.
-	downgrades sync.Pool // of *downgrade
+	downgrades  sync.Pool // of *downgrade
+	conversions *conversions
 
 	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.
 	layers  []config.Layer
@@ -134,6 +135,7 @@ func New(c Config) (*Broker, error) {
 	}
 	b.checkers.New = func() any { return new(batch.Checker) }
 	b.converters.New = func() any { return new(batch.Converter) }
+	b.conversions = newConversions(b.logger)
 	b.downgrades.New = func() any { return new(downgrade) }
 	b.builders.New = func() any { return new(batch.Builder) }
 	b.groups = newCoordinator(b)

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -60,6 +61,7 @@ func (b *Broker) newFetch(r *kmsg.FetchRequest, req *wire.Request) (*fetch, erro
 		version:  r.Version,
 		wake:     req.Wake,
 		clientID: req.ClientID,
+		peer:     req.Conn.Remote,
 		deadline: now.Add(time.Duration(max(r.MaxWaitMillis, 0)) * time.Millisecond),
 		maxBytes: int(min(r.MaxBytes, b.conf.FetchMaxBytes)),
 		limit:    log.ToHighWatermark,
@@ -107,6 +109,7 @@ type fetch struct {
 	version  int16
 	wake     func()
 	clientID string
+	peer     net.Addr
 	over     <-chan struct{} // closed when nobody waits for more: the peer hung up or the broker stops
 	deadline time.Time
 	minBytes int

@@ -67,7 +67,7 @@ func (f *fetch) olderSlice(p *fetchPart, l *log.Log, left int) (log.Slice, error
 
 // convert makes p.converted of a slice with newer batches, or of what follows it if nothing is left of it.
 func (f *fetch) convert(p *fetchPart, l *log.Log, slice log.Slice, left int) error {
-	c := &downConversion{broker: f.broker, slice: slice, magic: readableMagic(f.version), from: p.FetchOffset}
+	c := &downConversion{broker: f.broker, by: converting{"Fetch", f.version, f.clientID, f.peer}, slice: slice, magic: readableMagic(f.version), from: p.FetchOffset}
 	for {
 		keep := keepConverted - f.kept
 		next, err := c.begin(keep)
@@ -100,15 +100,17 @@ func (f *fetch) convert(p *fetchPart, l *log.Log, slice log.Slice, left int) err
 // downConversion is the record set of a partition for a client that does not read the stored format. It is a wire.Stream.
 type downConversion struct {
 	broker *Broker
+	by     converting
 	slice  log.Slice // owned
 	magic  int8
 	from   int64 // offset that was asked for
 	size   int   // promised
 	left   int   // of it
 
-	first   []byte // converted already; nil if that was too much to keep
-	skip    int    // bytes of slice that need no conversion any more
-	current *downgrade
+	first        []byte // converted already; nil if that was too much to keep
+	firstRecords int64
+	skip         int // bytes of slice that need no conversion any more
+	current      *downgrade
 }
 
 // downgrade is what a conversion needs while it runs: about twice pieceBytes and twice the largest batch.
@@ -116,7 +118,8 @@ type downgrade struct {
 	entries log.Entries
 	down    batch.Downgrader
 	out     []byte
-	busy    bool // down is not done with the current entry
+	records int64 // converted since it was looked at last
+	busy    bool  // down is not done with the current entry
 	ended   bool
 }
 
@@ -149,6 +152,7 @@ func (c *downConversion) begin(keep int) (next int64, err error) {
 				return 0, err
 			}
 			c.size += len(w.out)
+			c.firstRecords = int64(w.down.Records())
 			if c.size <= keep {
 				c.first = append(c.first, w.out...)
 			}
@@ -164,32 +168,36 @@ func (c *downConversion) begin(keep int) (next int64, err error) {
 
 // Next implements wire.Stream. Damage and what cannot be converted ends the records: the client asks again from there and is told then.
 func (c *downConversion) Next() ([]byte, error) {
-	b := c.piece()
+	b, records := c.piece()
 	b = b[:min(len(b), c.left)]
 	c.left -= len(b)
+	if records > 0 {
+		c.broker.conversions.fetched(c.by, records, int64(len(b)))
+	}
 	return b, nil
 }
 
-func (c *downConversion) piece() []byte {
+// piece makes the next bytes and says how many records were converted for them.
+func (c *downConversion) piece() ([]byte, int64) {
 	if b := c.first; b != nil {
 		c.first = nil
-		return b
+		return b, c.firstRecords
 	}
 	w := c.current
 	if w == nil {
 		w = c.broker.downgrades.Get().(*downgrade)
 		w.entries.Reset(&c.slice, c.skip)
-		w.ended, w.busy = false, false
+		w.ended, w.busy, w.records = false, false, 0
 		c.current = w
 	}
-	w.out = w.out[:0]
+	w.out, w.records = w.out[:0], 0
 	for !w.ended && len(w.out) < pieceBytes {
 		w.ended = w.more(c.magic, c.from) != nil
 	}
 	if len(w.out) == 0 {
 		w.overflow(c.left)
 	}
-	return w.out
+	return w.out, w.records
 }
 
 // more appends converted records to out. Any error is the end.
@@ -203,8 +211,10 @@ func (w *downgrade) more(magic int8, from int64) error {
 			return err
 		}
 	}
+	before := w.down.Records()
 	out, done, err := w.down.Next(w.out, pieceBytes)
 	w.out, w.busy = out, err == nil && !done
+	w.records += int64(w.down.Records() - before)
 	return err
 }
 

@@ -22,6 +22,7 @@ func (b *Broker) writeMetrics(to io.Writer) {
 	s.network()
 	s.disk()
 	s.logs()
+	s.conversions()
 	metrics.WriteProcessMetrics(to)
 }
 

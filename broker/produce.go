@@ -70,7 +70,7 @@ func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, resp *kmsg
 			res.Partition = in.Partitions[j].Partition
 			appendErr := err
 			if err == nil {
-				appendErr = b.produceOne(r, t, &in.Partitions[j], res, p, e)
+				appendErr = b.produceOne(req, t, &in.Partitions[j], res, p, e)
 			}
 			if appendErr != nil {
 				produceFailure(res, appendErr)
@@ -105,7 +105,8 @@ func (b *Broker) produceTopic(r *kmsg.ProduceRequest, req *wire.Request, in *kms
 }
 
 // produceOne appends the batch of one partition.
-func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRequestTopicPartition, res *kmsg.ProduceResponseTopicPartition, p *pendingSync, e *enlisted) error {
+func (b *Broker) produceOne(req *wire.Request, t *topic, in *kmsg.ProduceRequestTopicPartition, res *kmsg.ProduceResponseTopicPartition, p *pendingSync, e *enlisted) error {
+	r := req.Body.(*kmsg.ProduceRequest)
 	part := t.partition(in.Partition)
 	if part == nil {
 		return kerr.UnknownTopicOrPartition
@@ -120,6 +121,7 @@ func (b *Broker) produceOne(r *kmsg.ProduceRequest, t *topic, in *kmsg.ProduceRe
 	if err != nil {
 		return err
 	}
+	b.noteConverted(req, t, in.Records, appended)
 	res.BaseOffset = appended.BaseOffset
 	res.LogAppendTime = -1
 	if t.config.Load().TimestampType == config.LogAppendTime && appended.LastOffset >= 0 {

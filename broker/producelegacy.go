@@ -4,6 +4,7 @@ import (
 	"gregor/broker/config"
 	"gregor/log"
 	"gregor/log/batch"
+	"gregor/wire"
 )
 
 // Produce (key 0), versions 0 to 2: what clients from 0.8 to 0.10 send.
@@ -82,6 +83,14 @@ func (b *Broker) storeSet(p *partition, records []byte, o batch.SetOptions) (log
 		appended.Timestamp = h.MaxTimestamp // magic 0 keeps none, the answer still says when it was appended
 	}
 	return appended, err
+}
+
+// noteConverted counts records that came in another format than the topic stores.
+func (b *Broker) noteConverted(req *wire.Request, t *topic, records []byte, a log.Appended) {
+	if a.LastOffset < 0 || a.Duplicate || len(records) <= batch.MagicPos || int8(records[batch.MagicPos]) == t.config.Load().Magic {
+		return
+	}
+	b.conversions.produced(convertingFor(req, "Produce"), a.LastOffset-a.BaseOffset+1, int64(len(records)))
 }
 
 // makeSet makes out of a batch of magic 2 that begins at offset base.
