@@ -146,6 +146,10 @@ func (f *fetch) readPart(p *fetchPart) {
 		p.fail(err)
 		return
 	}
+	if err := p.partition.closed(p.partition.topic.config.Load().Readable, "gregor.read.enabled"); err != nil {
+		p.fail(err)
+		return
+	}
 	l := p.partition.log
 	if p.LastFetchedEpoch >= 0 && f.diverges(p, l) {
 		return

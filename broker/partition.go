@@ -34,6 +34,15 @@ func (p *partition) offline() error {
 	return nil
 }
 
+// closed returns the error for a client that writes to, or reads from, a partition that its topic's configuration has closed; open is the set of those
+// that are not. It is NOT_LEADER_OR_FOLLOWER: clients of every version look for the leader and try again, so that they go on when it is opened.
+func (p *partition) closed(open *config.PartitionSet, key string) error {
+	if open == nil || open.Has(p.num) {
+		return nil
+	}
+	return fmt.Errorf("partition %s-%d is closed (%s=%s); gregor partitions open lets clients go on: %w", p.topic.name, p.num, key, open, kerr.NotLeaderForPartition)
+}
+
 // checkEpoch compares the epoch that a client believes in with ours; -1 asks for no check (KIP-320).
 func (p *partition) checkEpoch(epoch int32) error {
 	switch {

@@ -111,6 +111,9 @@ func (b *Broker) produceOne(req *wire.Request, t *topic, in *kmsg.ProduceRequest
 	if part == nil {
 		return kerr.UnknownTopicOrPartition
 	}
+	if err := part.closed(t.config.Load().Writable, "gregor.write.enabled"); err != nil {
+		return err
+	}
 	var appended log.Appended
 	var err error
 	if r.Version < 3 {

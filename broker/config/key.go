@@ -53,7 +53,7 @@ func newCatalog(lists ...[]key) catalog {
 // The tables are made once and never changed.
 var (
 	topicCatalog = sync.OnceValue(func() catalog {
-		return newCatalog(topicLogKeys(), topicCleanKeys(), topicMessageKeys(), topicReplicaKeys(), topicRemoteKeys(), topicLegacyKeys())
+		return newCatalog(topicLogKeys(), topicCleanKeys(), topicMessageKeys(), topicReplicaKeys(), topicRemoteKeys(), topicLegacyKeys(), topicOwnKeys())
 	})
 	brokerCatalog = sync.OnceValue(func() catalog {
 		return newCatalog(serverKeys(), topicDefaultKeys(), socketKeys(), logKeys(), rollKeys(), cleanerKeys(), messageKeys(), internalTopicKeys(), groupKeys(), transactionKeys(), idleKeys())

@@ -47,6 +47,9 @@ type Topic struct {
 	// DownConversion allows to convert for consumers that cannot read it.
 	DownConversion bool
 
+	// Writable and Readable are the partitions that are open for producers and consumers; nil is all.
+	Writable, Readable *PartitionSet
+
 	MinInsyncReplicas int32
 	UncleanElection   bool
 }
@@ -241,8 +244,18 @@ func (s *Server) typed(overrides map[string]string) Topic {
 	if r.value("message.timestamp.type") == "LogAppendTime" {
 		t.TimestampType = LogAppendTime
 	}
+	t.Writable, t.Readable = r.open("gregor.write.enabled"), r.open("gregor.read.enabled")
 	r.timestampDifference(&t)
 	return t
+}
+
+// open reads a key that has a set of partitions, nil for all.
+func (r topicReader) open(name string) *PartitionSet {
+	s, err := ParsePartitionSet(r.text(name))
+	if err != nil || s.String() == "true" {
+		return nil
+	}
+	return &s
 }
 
 // timestampDifference lets the key that Kafka had before 3.6 stand in for those that took its place.

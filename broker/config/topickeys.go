@@ -118,6 +118,16 @@ func topicRemoteKeys() []key {
 	}
 }
 
+// topicOwnKeys are those that Kafka does not have.
+func topicOwnKeys() []key {
+	return []key{
+		{name: "gregor.write.enabled", typ: String, def: "true", hidden: true, rule: partitions{},
+			doc: "Partitions that can be written to: true, false, or a list such as 0-3,7,9-. Producers try again until theirs is opened."},
+		{name: "gregor.read.enabled", typ: String, def: "true", hidden: true, rule: partitions{},
+			doc: "Partitions that can be read: true, false, or a list such as 0-3,7,9-. Consumers try again until theirs is opened."},
+	}
+}
+
 // topicLegacyKeys are those that Kafka 4.0 removed. Clients before 4.0 still set them.
 func topicLegacyKeys() []key {
 	return []key{
