@@ -24,7 +24,7 @@ import (
 
 // planAdoption looks at data directories that have no metadata yet. The plan is nil when there is nothing to take over.
 func (b *Broker) planAdoption(ctx context.Context, locked bool) (*adopt.Plan, error) {
-	o := adopt.Options{FS: b.fs, Dirs: []string{b.conf.LogDir}, CheckConfig: config.ValidateTopic, Locked: locked, Logger: b.logger}
+	o := adopt.Options{FS: b.fs, Dirs: b.conf.LogDirs, CheckConfig: config.ValidateTopic, Locked: locked, Logger: b.logger}
 	if empty, err := adopt.Empty(o); empty || err != nil {
 		return nil, err
 	}

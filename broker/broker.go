@@ -83,7 +83,7 @@ type Broker struct {
 	clusterID string
 	tree      meta.Tree
 	control   *controller.Controller
-	dir       *logdir.Dir
+	dir       *logdir.Set
 	server    *wire.Server
 	metrics   *metricsServer // nil: nowhere
 	addrs     []string       // of the listeners, in the order of the configuration
@@ -91,6 +91,8 @@ type Broker struct {
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
 	admin   sync.Mutex
 	leaving []leaving // guarded by admin
+	// lostReplicas is why a partition that is not found may be on a disk that cannot be used; nil after the start.
+	lostReplicas error
 
 	ticks     sync.WaitGroup
 	retick    chan struct{} // capacity 1
@@ -239,7 +241,7 @@ func (b *Broker) Addr() string {
 // Addrs are the addresses of all listeners as host:port, once Start returned.
 func (b *Broker) Addrs() []string { return slices.Clone(b.addrs) }
 
-// DataDir is the directory that holds the broker's data.
+// DataDir is the directory that holds the broker's metadata, the first of log.dirs.
 func (b *Broker) DataDir() string { return b.conf.LogDir }
 
 // ClusterID is the cluster's id, once Start returned.

@@ -20,28 +20,31 @@ func (b *Broker) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := logdir.Open(logdir.Options{
-		FS:                 b.fs,
-		Dir:                b.conf.LogDir,
-		BrokerID:           b.conf.NodeID,
-		Logger:             b.logger,
-		Now:                b.now,
-		Parallel:           max(int(b.conf.RecoveryThreads), 2*runtime.GOMAXPROCS(0)), // Kafka's default leaves cores idle
-		FastBoot:           b.conf.FastBoot,
-		FileDeleteDelay:    deleteDelay(b.conf.Defaults.FileDeleteDelayMs),
-		CheckpointInterval: b.conf.FlushOffsetCheckpointInterval,
-		Locked: func(d *logdir.Dir) (err error) {
+	dir, err := logdir.OpenSet(logdir.SetOptions{
+		Dirs: b.conf.LogDirs,
+		Options: logdir.Options{
+			FS:                 b.fs,
+			BrokerID:           b.conf.NodeID,
+			Logger:             b.logger,
+			Now:                b.now,
+			Parallel:           max(int(b.conf.RecoveryThreads), 2*runtime.GOMAXPROCS(0)), // Kafka's default leaves cores idle
+			FastBoot:           b.conf.FastBoot,
+			FileDeleteDelay:    deleteDelay(b.conf.Defaults.FileDeleteDelayMs),
+			CheckpointInterval: b.conf.FlushOffsetCheckpointInterval,
+			Config: func(topic string) log.Config {
+				if c, ok := configs[topic]; ok {
+					return c
+				}
+				return logConfig(b.settings().Defaults, b.producerExpiryMs())
+			},
+		},
+		Locked: func(d *logdir.Set) (err error) {
 			if topics, err = b.openMetadata(ctx, d, found); err != nil {
 				return err
 			}
 			return b.logConfigs(topics, configs)
 		},
-		Config: func(topic string) log.Config {
-			if c, ok := configs[topic]; ok {
-				return c
-			}
-			return logConfig(b.settings().Defaults, b.producerExpiryMs())
-		},
+		Expected: func() []logdir.TopicPartition { return expected(topics) },
 	})
 	if err != nil {
 		return err
@@ -58,7 +61,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 }
 
 // openMetadata opens the tree, fills it with what was found in a directory of Apache Kafka, and takes the controller's seat. The directory is locked.
-func (b *Broker) openMetadata(ctx context.Context, d *logdir.Dir, found *adopt.Plan) ([]controller.Topic, error) {
+func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.Plan) ([]controller.Topic, error) {
 	tree, err := meta.OpenLocal(b.metaFile())
 	if err != nil {
 		return nil, err
@@ -148,7 +151,22 @@ func (b *Broker) openTopics(ctx context.Context, topics []controller.Topic) erro
 	if err := b.finishDeletions(ctx); err != nil {
 		return err
 	}
-	return b.addTopics(known)
+	b.lostReplicas = b.dir.Offline()
+	err := b.addTopics(known)
+	b.lostReplicas = nil
+	return err
+}
+
+// expected are the partitions that have been made.
+func expected(topics []controller.Topic) (all []logdir.TopicPartition) {
+	for i := range topics {
+		if t := &topics[i]; !t.Deleting {
+			for n := range t.Partitions {
+				all = append(all, logdir.TopicPartition{Topic: t.Name, Partition: int32(n)})
+			}
+		}
+	}
+	return all
 }
 
 // replicas are the partitions of a topic that are to be found or made, from number first on.
@@ -160,7 +178,7 @@ type replicas struct {
 }
 
 // openReplicas finds or makes the logs of several topics, with one sync for all that are made. What is missing is made: after a crash between
-// the tree and the directory that is how a creation ends.
+// the tree and the directory that is how a creation ends. But with a directory out of use, what is missing at the start is taken to be there.
 func (b *Broker) openReplicas(all []replicas) error {
 	var missing []logdir.Spec
 	var homeless []*partition
@@ -172,6 +190,10 @@ func (b *Broker) openReplicas(all []replicas) error {
 			id := logdir.TopicPartition{Topic: r.topic.name, Partition: p.num}
 			if found, ok := b.dir.Get(id); ok {
 				b.adopt(p, found)
+				continue
+			}
+			if b.lostReplicas != nil {
+				p.err = b.lostReplicas
 				continue
 			}
 			missing = append(missing, logdir.Spec{TopicPartition: id, TopicID: r.topic.id})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -219,13 +220,26 @@ func (b *builder) logDir() {
 		dirs = b.server.list(name)
 	}
 	switch {
-	case len(dirs) > 1:
-		b.fail(name, fmt.Sprintf("%d directories are given, and only one is possible so far; keep one of them", len(dirs)))
-	case len(dirs) == 0 || dirs[0] == "":
-		b.fail(name, "is empty; allowed: the path of a directory")
+	case len(dirs) == 0 || slices.Contains(dirs, ""):
+		b.fail(name, "is empty; allowed: paths of directories")
+	case repeatedDir(dirs) != "":
+		b.fail(name, "has "+repeatedDir(dirs)+" twice")
 	default:
-		b.server.LogDir = dirs[0]
+		b.server.LogDir, b.server.LogDirs = dirs[0], dirs
 	}
+}
+
+// repeatedDir is a directory that is there twice, "" if none is.
+func repeatedDir(dirs []string) string {
+	seen := make(map[string]bool)
+	for _, d := range dirs {
+		if clean := filepath.Clean(d); seen[clean] {
+			return d
+		} else {
+			seen[clean] = true
+		}
+	}
+	return ""
 }
 
 func (b *builder) listeners() {

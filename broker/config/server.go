@@ -10,8 +10,9 @@ type Server struct {
 	// NodeID is broker.id or node.id, -1 when neither was given.
 	NodeID int32
 	Rack   string
-	// LogDir is the one data directory, as it was given.
+	// LogDir is the first data directory, which has the metadata, and LogDirs are all, as they were given.
 	LogDir    string
+	LogDirs   []string
 	Listeners []Listener
 	// Advertised is empty when clients are told the address that they came in on.
 	Advertised []Listener

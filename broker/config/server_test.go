@@ -67,7 +67,7 @@ func TestTables(t *testing.T) {
 func TestEveryWrongKeyIsReported(t *testing.T) {
 	_, report, err := NewServer(
 		Layer{Origin: "server.properties", Lines: map[string]int{"num.partitions": 3, "log.segment.bytes": 9}, Values: map[string]string{
-			"num.partitions": "0", "log.segment.bytes": "12x", "delete.topic.enable": "yes", "log.dirs": "/a,/b", "listeners": "SSL://:9093",
+			"num.partitions": "0", "log.segment.bytes": "12x", "delete.topic.enable": "yes", "log.dirs": "/a,/a", "listeners": "SSL://:9093",
 			"node.id": "1", "broker.id": "2", "log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4", "num.io.threads": "8",
 		}})
 	if err == nil {
@@ -77,7 +77,7 @@ func TestEveryWrongKeyIsReported(t *testing.T) {
 		"num.partitions=0 (server.properties line 3): value must be at least 1; allowed: a number of at least 1",
 		"log.segment.bytes=12x (server.properties line 9): not a number of type INT; allowed: a number of at least 14",
 		"delete.topic.enable=yes (server.properties): expected value to be either true or false",
-		"log.dirs=/a,/b (server.properties): 2 directories are given, and only one is possible so far; keep one of them",
+		"log.dirs=/a,/a (server.properties): has /a twice",
 		"listeners=SSL://:9093 (server.properties): listener SSL is SSL, which is not built yet; only PLAINTEXT is",
 		"node.id=1 (server.properties): must be the same as broker.id, which is 2",
 		"log.cleaner.min.compaction.lag.ms=5 (server.properties): is greater than log.cleaner.max.compaction.lag.ms, which is 4",

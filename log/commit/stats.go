@@ -24,6 +24,16 @@ type Kind struct {
 	Max    time.Duration
 }
 
+// Plus adds what another committer counted.
+func (s Stats) Plus(o Stats) Stats {
+	return Stats{Rounds: s.Rounds + o.Rounds, Sources: s.Sources + o.Sources, Files: s.Files + o.Files, Avoided: s.Avoided + o.Avoided,
+		File: s.File.plus(o.File), All: s.All.plus(o.All)}
+}
+
+func (k Kind) plus(o Kind) Kind {
+	return Kind{Count: k.Count + o.Count, Errors: k.Errors + o.Errors, Total: k.Total + o.Total, Max: max(k.Max, o.Max)}
+}
+
 // counters are the atomics behind Stats.
 type counters struct {
 	rounds, sources, files, avoided atomic.Uint64

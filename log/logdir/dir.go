@@ -23,8 +23,10 @@ type Dir struct {
 	opts  Options
 	id    identity
 	clean bool
-	lock  io.Closer
-	read  checkpointSet // as found by Open
+	// unnamed says that meta.properties is to be written, fresh that there is none.
+	unnamed, fresh bool
+	lock           io.Closer
+	read           checkpointSet // as found by Open
 
 	handles   *log.HandleCache
 	committer Committer
@@ -52,6 +54,25 @@ type Dir struct {
 
 // Open takes the directory and opens all logs in it.
 func Open(opts Options) (*Dir, error) {
+	d, err := claim(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.format(); err == nil && d.opts.Locked != nil {
+		err = d.opts.Locked(d)
+	}
+	if err == nil {
+		err = d.openLogs()
+	}
+	if err != nil {
+		d.release()
+		return nil, advise(err)
+	}
+	return d, nil
+}
+
+// claim takes the directory and reads whose it is and how it was left. It changes nothing in one that is there but the lock.
+func claim(opts Options) (*Dir, error) {
 	d := &Dir{opts: opts.withDefaults(), moved: make(chan struct{}, 1), stop: make(chan struct{})}
 	d.removal.wake = make(chan struct{}, 1)
 	d.mu.partitions = make(map[TopicPartition]*Partition)
@@ -59,12 +80,10 @@ func Open(opts Options) (*Dir, error) {
 	if err := d.take(); err != nil {
 		return nil, advise(err)
 	}
-	if err := d.openAll(); err != nil {
+	if err := d.look(); err != nil {
 		d.release()
 		return nil, advise(err)
 	}
-	d.running.Go(d.runCheckpoints)
-	d.running.Go(d.runRemovals)
 	return d, nil
 }
 
@@ -112,22 +131,16 @@ func makeDurable(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// openAll does the rest of Open; after an error release is called.
-func (d *Dir) openAll() error {
-	start := d.opts.Now()
+// look reads what is in the directory besides logs.
+func (d *Dir) look() (err error) {
 	fsys, dir := d.opts.FS, d.opts.Dir
-	id, changed, err := identify(fsys, dir, identity{BrokerID: d.opts.BrokerID, ClusterID: d.opts.ClusterID})
+	d.id, d.unnamed, err = identify(fsys, dir, identity{BrokerID: d.opts.BrokerID, ClusterID: d.opts.ClusterID})
 	if err != nil {
 		return err
 	}
-	d.id = id
-	if changed {
-		if err := replaceFile(fsys, dir, metaFile, id.format(d.opts.Now())); err != nil {
-			return fmt.Errorf("writing the identity of the log directory: %w", err)
-		}
-		if err := fsys.SyncDir(dir); err != nil {
-			return err
-		}
+	if d.unnamed {
+		_, err := fsys.Stat(filepath.Join(dir, metaFile))
+		d.fresh = errors.Is(err, fs.ErrNotExist)
 	}
 	d.read, err = readCheckpoints(fsys, dir, func(file string, err error) {
 		d.opts.Logger.Warn("checkpoint is ignored, logs are recovered from their start", "file", file, "error", err)
@@ -137,11 +150,24 @@ func (d *Dir) openAll() error {
 	}
 	d.checkpoints.onDisk = d.read
 	d.lookForMarker()
-	if d.opts.Locked != nil {
-		if err := d.opts.Locked(d); err != nil {
-			return err
-		}
+	return nil
+}
+
+// format writes the identity where it is not complete.
+func (d *Dir) format() error {
+	if !d.unnamed {
+		return nil
 	}
+	fsys, dir := d.opts.FS, d.opts.Dir
+	if err := replaceFile(fsys, dir, metaFile, d.id.format(d.opts.Now())); err != nil {
+		return fmt.Errorf("writing the identity of the log directory: %w", err)
+	}
+	return fsys.SyncDir(dir)
+}
+
+// openLogs opens the logs and begins to work; after an error release is called.
+func (d *Dir) openLogs() error {
+	start := d.opts.Now()
 	// Last, so that a start that fails before this costs nothing, but before a log is touched.
 	if err := d.takeMarker(); err != nil {
 		return err
@@ -156,7 +182,9 @@ func (d *Dir) openAll() error {
 			offline++
 		}
 	}
-	d.opts.Logger.Info("log directory is open", "dir", dir, "partitions", len(d.mu.partitions), "offline", offline,
+	d.running.Go(d.runCheckpoints)
+	d.running.Go(d.runRemovals)
+	d.opts.Logger.Info("log directory is open", "dir", d.opts.Dir, "partitions", len(d.mu.partitions), "offline", offline,
 		"clean", d.clean, "took", d.opts.Now().Sub(start))
 	return nil
 }

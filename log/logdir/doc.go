@@ -1,4 +1,5 @@
-// Package logdir is one log directory in Apache Kafka's layout: the lock, who it belongs to, how it was left, and the logs in it.
+// Package logdir is the log directories of a broker in Apache Kafka's layout: of each (Dir) the lock, who it belongs to, how it was left, and the
+// logs in it; and all of them together (Set).
 //
 // Files. `.lock`; `meta.properties` (versions 0 and 1); `.kafka_cleanshutdown`; the checkpoints `recovery-point-offset-checkpoint`,
 // `replication-offset-checkpoint` and `log-start-offset-checkpoint`; a directory `<topic>-<partition>` for each log with
@@ -14,5 +15,6 @@
 // Options.Parallel more while they run.
 //
 // Locks. Dir.mu guards the set of partitions and is held over nothing. checkpoints.mu lets one goroutine write the files at a time
-// and is held over their syncs; nobody on the way of a request takes it. Order: checkpoints.mu > Dir.mu.
+// and is held over their syncs; nobody on the way of a request takes it. Set.placing is held by Set.Create. Order: Set.placing > checkpoints.mu >
+// Dir.mu.
 package logdir

@@ -8,6 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Device implements DeviceTeller.
+func (o *osFS) Device(dir string) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return 0, &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	return uint64(st.Dev), nil
+}
+
+var _ DeviceTeller = (*osFS)(nil)
+
 func usage(dir string) (Usage, error) {
 	var st unix.Statfs_t
 	for {

@@ -82,6 +82,12 @@ type SyncAllPreparer interface {
 	PrepareSyncAll(dir string) error
 }
 
+// DeviceTeller is implemented by file systems that can tell which directories lie on one device.
+type DeviceTeller interface {
+	// Device is a number of the device that holds dir. Directories with the same one are synced by one SyncAll.
+	Device(dir string) (uint64, error)
+}
+
 // ReadFile reads a whole small file, refusing one larger than limit bytes before allocating for it.
 func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
 	f, err := fsys.OpenRead(name)

@@ -167,6 +167,14 @@ func (f *FS) PrepareSyncAll(dir string) error {
 	return nil
 }
 
+// Device is passed on.
+func (f *FS) Device(dir string) (uint64, error) {
+	if d, ok := f.inner.(vfs.DeviceTeller); ok {
+		return d.Device(dir)
+	}
+	return 0, vfs.ErrUnsupported
+}
+
 func (f *FS) Rename(oldName, newName string) error {
 	if err := f.check(Op{Kind: Rename, Name: oldName, To: newName}); err != nil {
 		return err
