@@ -60,7 +60,7 @@ func Versions() []string {
 // All lists every set the tests use.
 func All() []Set {
 	var sets []Set
-	for _, version := range GroupVersions() {
+	for _, version := range slices.Compact(slices.Sorted(slices.Values(append(GroupVersions(), TxnVersions()...)))) {
 		sets = append(sets, Clients(version))
 	}
 	for _, version := range Versions() {
@@ -73,6 +73,9 @@ func All() []Set {
 func GroupVersions() []string {
 	return []string{"0.9.0.1", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.4.0"}
 }
+
+// TxnVersions are the versions of kafka-clients whose transactional producers run in the tests, oldest first.
+func TxnVersions() []string { return []string{"0.11.0.3", "2.8.2", "3.9.1", "4.4.0"} }
 
 // Ensure fetches the set unless it is there and returns its folder.
 func (s Set) Ensure(ctx context.Context) (string, error) {
