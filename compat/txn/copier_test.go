@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,8 +26,20 @@ type client struct {
 	command func(ctx context.Context, j job) *exec.Cmd
 }
 
+// onlyVariable names the clients to run, with commas between; empty: all.
+const onlyVariable = "GREGOR_COMPAT_TXN_CLIENTS"
+
 // clients are all kinds. Java's first, for they start slowest.
 func clients(t *testing.T) []client {
+	t.Helper()
+	all := everyClient(t)
+	if only := os.Getenv(onlyVariable); only != "" {
+		all = slices.DeleteFunc(all, func(c client) bool { return !slices.Contains(strings.Split(only, ","), c.name) })
+	}
+	return all
+}
+
+func everyClient(t *testing.T) []client {
 	t.Helper()
 	var all []client
 	for _, version := range jars.TxnVersions() {

@@ -13,8 +13,9 @@ import (
 
 const (
 	partitions = 2
-	perStep    = 160              // records that each client is given in one step
-	stepLimit  = 90 * time.Second // for a step: it catches a hang, it measures nothing
+	perStep    = 400              // records that each client is given in one step
+	stepLimit  = 45 * time.Second // for a step: it catches a hang, it measures nothing
+	maxExits   = 6                // of copiers of one client that end by themselves
 )
 
 // run is one client's copy with all that happens to it.
@@ -102,8 +103,11 @@ func (r *run) came(n int) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d of %d records came in %v", have, n, stepLimit)
 		}
-		if failure, ok := r.copier.ended(20 * time.Millisecond); ok {
+		if failure, ok := r.copier.ended(5 * time.Millisecond); ok {
 			r.exits = append(r.exits, failure)
+			if len(r.exits) > maxExits {
+				return fmt.Errorf("copiers keep ending by themselves: %d of %d records came", have, n)
+			}
 			r.begin()
 		}
 	}
@@ -145,7 +149,7 @@ func step(t *testing.T, runs []*run, cl *kgo.Client, name string, do func(r *run
 // TestCopiers: every client, every accident.
 func TestCopiers(t *testing.T) {
 	b := harness.Start(t, harness.Config{Set: []string{"group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000"}})
-	feeder := b.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	feeder := b.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	var runs []*run
 	for _, c := range clients(t) {
 		runs = append(runs, newRun(t, b, c))
