@@ -88,16 +88,7 @@ func (b *Broker) alterBroker(ctx context.Context, name string, validateOnly bool
 	if err := b.control.AlterBrokerConfig(ctx, node, *edited); err != nil {
 		return err
 	}
-	b.dynamic.Store(next)
-	for _, t := range b.topics.all() {
-		effective, err := next.Topic(t.ownKeys())
-		if err != nil {
-			b.logger.Warn("topic keeps its configuration, which the new broker configuration does not go with", "topic", t.name, "error", err)
-			continue
-		}
-		t.configure(t.ownKeys(), effective)
-	}
-	b.retentionChanged()
+	b.useSettings(next)
 	return nil
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -17,3 +18,6 @@ func notify() (<-chan os.Signal, func()) {
 	signal.Notify(signals, os.Interrupt)
 	return signals, func() { signal.Stop(signals) }
 }
+
+// hangUp cannot be done where there is no such signal.
+func hangUp(int) error { return errors.ErrUnsupported }

@@ -37,3 +37,6 @@ func notify() (<-chan os.Signal, func()) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
+
+// hangUp sends SIGHUP.
+func hangUp(pid int) error { return syscall.Kill(pid, syscall.SIGHUP) }

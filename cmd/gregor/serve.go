@@ -68,7 +68,20 @@ func serve(o *options, s streams) error {
 	if _, err := fmt.Fprintln(s.out, readyLine(b.Addrs(), b.DataDir())); err != nil {
 		logger.Warn("standard output cannot be written", "error", err)
 	}
-	return untilStopped(b, s.signals, logger)
+	reload := func() {
+		layers, err := o.layers(s.environ, logger)
+		var r broker.Reloaded
+		if err == nil {
+			r, err = b.Reload(context.Background(), layers...)
+		}
+		if err != nil {
+			logger.Error("SIGHUP: the settings cannot be used, nothing changes", "error", err)
+			return
+		}
+		logger.Info("SIGHUP: settings read again", "in force", strings.Join(r.Applied, " "), "need a restart", strings.Join(r.Restart, " "),
+			"without effect", strings.Join(r.Unknown, " "))
+	}
+	return untilStopped(b, s.signals, logger, reload)
 }
 
 // start starts the broker. A signal ends the start, or stops what has just started.
@@ -108,15 +121,15 @@ func shutdown(b node) error {
 	return b.Shutdown(ctx)
 }
 
-// untilStopped waits for a signal, then for the clean stop.
-func untilStopped(b node, signals <-chan os.Signal, logger *slog.Logger) error {
+// untilStopped waits for a signal, then for the clean stop. SIGHUP calls reload.
+func untilStopped(b node, signals <-chan os.Signal, logger *slog.Logger, reload func()) error {
 	for {
 		select {
 		case <-b.Done():
 			return errStopped
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
-				logger.Info("SIGHUP: no setting can be changed while running yet; restart to change one")
+				reload()
 				continue
 			}
 			logger.Info("stopping", "signal", sig.String())

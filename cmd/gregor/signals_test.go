@@ -56,7 +56,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals := make(chan os.Signal) // unbuffered: the first is taken before the second is sent
 		f, result := newFake(), make(chan error)
-		go func() { result <- untilStopped(f, signals, slog.New(slog.DiscardHandler)) }()
+		go func() { result <- untilStopped(f, signals, slog.New(slog.DiscardHandler), func() {}) }()
 		signals <- syscall.SIGINT
 		<-f.stopping
 		signals <- syscall.SIGINT // the same one, delivered twice
@@ -74,7 +74,7 @@ func TestErrorOfTheStop(t *testing.T) {
 	signals, f, wrong := make(chan os.Signal, 1), newFake(), errors.New("wrong")
 	signals <- syscall.SIGTERM
 	f.stopped <- wrong
-	if err := untilStopped(f, signals, slog.New(slog.DiscardHandler)); !errors.Is(err, wrong) {
+	if err := untilStopped(f, signals, slog.New(slog.DiscardHandler), func() {}); !errors.Is(err, wrong) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -82,7 +82,7 @@ func TestErrorOfTheStop(t *testing.T) {
 func TestBrokerThatStopsByItself(t *testing.T) {
 	f := newFake()
 	close(f.done)
-	if err := untilStopped(f, make(chan os.Signal), slog.New(slog.DiscardHandler)); !errors.Is(err, errStopped) {
+	if err := untilStopped(f, make(chan os.Signal), slog.New(slog.DiscardHandler), func() {}); !errors.Is(err, errStopped) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -162,6 +163,9 @@ func (o *osFS) Lock(name string) (io.Closer, error) {
 	if err := lockFile(f); err != nil {
 		_ = f.Close() // nothing was written
 		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteString(strconv.Itoa(os.Getpid())) // for people and tools; the lock does not depend on it
 	}
 	return f, nil
 }

@@ -1,0 +1,66 @@
+package broker
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"gregor/broker/config"
+)
+
+func staticLayer(values ...string) config.Layer {
+	l := config.Layer{Origin: "test", Values: map[string]string{}}
+	for i := 0; i < len(values); i += 2 {
+		l.Values[values[i]] = values[i+1]
+	}
+	return l
+}
+
+// TestReload: topics follow the broker's keys at once unless they have their own, or what was set at run time is stronger.
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	b := startBroker(t, dir, "log.segment.bytes", "2000000")
+	c := b.dial()
+	c.createTopic("follows")
+	c.createTopic("own")
+	if code := setTopicKey(c, "own", "segment.bytes", "5000000"); code != 0 {
+		t.Fatalf("error %d", code)
+	}
+	base := []string{"log.dirs", dir, "listeners", "PLAINTEXT://127.0.0.1:0"}
+	r, err := b.Reload(t.Context(), staticLayer(append(base, "log.segment.bytes", "3000000", "max.connections", "7", "zzz", "1")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(r.Applied, []string{"log.segment.bytes"}) || !slices.Equal(r.Restart, []string{"max.connections"}) || !slices.Equal(r.Unknown, []string{"zzz"}) {
+		t.Errorf("%+v", r)
+	}
+	for topic, want := range map[string]int32{"follows": 3000000, "own": 5000000} {
+		if got := b.topics.name(topic).config.Load().SegmentBytes; got != want {
+			t.Errorf("segment.bytes of %s is %d, want %d", topic, got, want)
+		}
+	}
+	if got := b.settings().MaxConnections; got != 0 {
+		t.Errorf("max.connections is %d before a restart", got)
+	}
+	if _, err := b.Reload(t.Context(), staticLayer("log.segment.bytes", "big")); err == nil {
+		t.Error("a wrong value is taken")
+	}
+	if r, err = b.Reload(t.Context(), staticLayer(base...)); err != nil || !slices.Equal(r.Applied, []string{"log.segment.bytes"}) {
+		t.Errorf("taken out: %+v, %v", r, err)
+	}
+	if got := b.topics.name("follows").config.Load().SegmentBytes; got != 1<<30 {
+		t.Errorf("segment.bytes is %d, want the default", got)
+	}
+}
+
+func TestProcessOf(t *testing.T) {
+	dir := t.TempDir()
+	b := startBroker(t, dir)
+	if pid, err := ProcessOf(dir); err != nil || pid != os.Getpid() {
+		t.Errorf("process %d, %v", pid, err)
+	}
+	b.stopClean()
+	if pid, err := ProcessOf(dir); err == nil {
+		t.Errorf("process %d of a broker that stopped", pid)
+	}
+}
