@@ -90,6 +90,9 @@ func (b *Broker) listOffset(t *topic, in *kmsg.ListOffsetsRequestTopicPartition,
 	if err != nil {
 		return listed(in, log.TimestampOffset{}, false, err)
 	}
+	if t.config.Load().Magic == 0 && in.Timestamp != timeLatest && in.Timestamp != timeEarliest && in.Timestamp != timeEarliestLocal {
+		return listed(in, log.TimestampOffset{}, false, kerr.UnsupportedForMessageFormat) // which has no timestamps
+	}
 	found, ok, err := p.offsetAt(in.Timestamp, limit)
 	return listed(in, found, ok, err)
 }

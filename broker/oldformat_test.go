@@ -245,3 +245,35 @@ func gzipped(b []byte) ([]byte, error) {
 	err = errors.Join(err, w.Close())
 	return out.Bytes(), err
 }
+
+// TestOldFormatListOffsets: messages of magic 0 have no timestamps to look for.
+func TestOldFormatListOffsets(t *testing.T) {
+	c := startBroker(t, t.TempDir()).dial()
+	now := nowMillis()
+	for version, want := range map[string]string{"0.9.0": "43 -1 -1 -1", "0.10.0": fmt.Sprintf("0 %d 1 0", now+1)} {
+		c.formatTopic(version, "message.format.version", version)
+		c.produce(version, 0, batchOf(t, batch.Gzip, record{"k", "v", now}, record{"k", "w", now + 1}))
+		for timestamp, want := range map[int64]string{now + 1: want, timeMax: want, timeLatest: "0 -1 2 0", timeEarliest: "0 -1 0 0"} {
+			// The epoch of entries without one is not known.
+			got := c.listOffset(7, listRequest(version, timestamp, 0))
+			if got != want && strings.TrimSuffix(got, "-1")+"0" != want {
+				t.Errorf("format %s, timestamp %d: %s, want %s", version, timestamp, got, want)
+			}
+		}
+	}
+}
+
+// TestProduceDecompressedLimit: max.decompressed.message.bytes bounds what a batch or a set may inflate to.
+func TestProduceDecompressedLimit(t *testing.T) {
+	c := startBroker(t, t.TempDir(), "max.decompressed.message.bytes", "10000").dial()
+	c.createTopic("t")
+	for n, want := range map[int]int16{5000: 0, 20_000: kerr.MessageTooLarge.Code} {
+		r := record{"k", strings.Repeat("v", n), nowMillis()}
+		for version, set := range map[int16][]byte{2: wrapped(t, 1, batch.Gzip, r), 9: batchOf(t, batch.Gzip, r)} {
+			resp := ask[*kmsg.ProduceResponse](c, version, produceRequest("t", 0, -1, set))
+			if got := resp.Topics[0].Partitions[0].ErrorCode; got != want {
+				t.Errorf("v%d with %d bytes: error %d, want %d", version, n, got, want)
+			}
+		}
+	}
+}

@@ -106,6 +106,8 @@ func produceRules(t *config.Topic, noZstd bool, now time.Time) batch.Rules {
 		BeforeMax:     t.TimestampBeforeMaxMs,
 		AfterMax:      t.TimestampAfterMaxMs,
 		MaxBytes:      int(t.MaxMessageBytes),
-		NoZstd:        noZstd,
+		// Kafka's default, 2 GiB, is no bound.
+		MaxDecompressed: min(int64(t.MaxDecompressedBytes), batch.DefaultMaxDecompressed),
+		NoZstd:          noZstd,
 	}
 }

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"errors"
+
 	"gregor/broker/config"
 	"gregor/log"
 	"gregor/log/batch"
@@ -11,6 +13,8 @@ import (
 //
 //   - A partition's records are a set of messages of magic 0 or 1, compressed ones inside a wrapper. As in Kafka up to 3.9 the magic is not
 //     compared with the version, and a batch of magic 2 is taken too. A message that is cut off at the end is left out.
+//   - A set becomes one batch, or several if one would be larger than max.message.bytes, which in old formats was about each message. There
+//     Kafka answers MESSAGE_TOO_LARGE.
 //   - A set without a whole message is no error: nothing is appended, and the base offset of the answer is -1.
 
 // nothing is where a set without messages went.
@@ -43,10 +47,25 @@ func (b *Broker) appendSet(p *partition, records []byte, e *enlisted) (log.Appen
 		codec = batch.Codec(conf.Compression.Codec)
 	}
 	out, h, err := c.Legacy(nil, records, rules, codec)
+	if errors.Is(err, batch.ErrTooLarge) {
+		if out, err := c.Split(nil, records, rules, codec); err == nil {
+			return b.storeBatches(p, out)
+		}
+	}
 	if err != nil || h.Count == 0 {
 		return nothing(), err
 	}
 	appended, err := p.log.Append(out, h, p.leaderEpoch)
+	b.noteAppend(err)
+	return appended, err
+}
+
+// storeBatches writes several batches at once.
+func (b *Broker) storeBatches(p *partition, batches []byte) (log.Appended, error) {
+	appended, err := p.log.AppendSet(p.leaderEpoch, func(base int64) ([]byte, error) {
+		err := batch.ShiftSet(batches, base)
+		return batches, err
+	})
 	b.noteAppend(err)
 	return appended, err
 }

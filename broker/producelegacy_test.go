@@ -99,3 +99,37 @@ func TestProduceSetFailures(t *testing.T) {
 		t.Errorf("log end offset is %d", end)
 	}
 }
+
+// TestProduceLargeSet: the limit of old producers is about each message; a set of any size becomes several batches, all or none.
+func TestProduceLargeSet(t *testing.T) {
+	b := startBroker(t, t.TempDir(), "message.max.bytes", "3000")
+	c := b.dial()
+	c.createTopic("old")
+	var set []byte
+	for range 50 {
+		set = append(set, message(0, 0, 0, 0, []byte("k"), make([]byte, 900))...)
+	}
+	for _, tc := range []struct {
+		set  []byte
+		want int16
+		base int64
+	}{
+		{set, 0, 0},
+		{append(set[:len(set):len(set)], message(0, 0, 0, 0, nil, make([]byte, 4000))...), kerr.MessageTooLarge.Code, -1},
+		{set, 0, 50},
+	} {
+		resp := ask[*kmsg.ProduceResponse](c, 0, produceRequest("old", 0, -1, tc.set))
+		if p := resp.Topics[0].Partitions[0]; p.ErrorCode != tc.want || p.BaseOffset != tc.base {
+			t.Errorf("error %d, base offset %d, want %d and %d", p.ErrorCode, p.BaseOffset, tc.want, tc.base)
+		}
+	}
+	got := c.consumeOld(0, "old", 0, 1<<20)
+	if len(got) != 100 || got[99].offset != 99 {
+		t.Errorf("%d records", len(got))
+	}
+	for _, e := range c.stored("old") {
+		if e.Size > 3000 || e.Magic != 2 {
+			t.Errorf("stored %+v", e)
+		}
+	}
+}

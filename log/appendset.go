@@ -7,10 +7,11 @@ import (
 	"gregor/log/batch"
 )
 
-// AppendSet writes a set of several entries of magic 0 and 1, all or nothing, in one write. build is given the offset that the first record
+// AppendSet writes a set of several entries, all or nothing, in one write: messages of magic 0 and 1, or batches of magic 2 without producer
+// id. build is given the offset that the first record
 // gets and returns the entries, one after the other, with offsets from there on: absolute ones inside a wrapper of magic 0, and a wrapper has
 // the offset of its last record (KIP-31). build is called with the log locked, since offsets inside compressed data cannot be changed later.
-// What it returns is checked before anything is written and not kept.
+// What it returns is checked before anything is written; leader epochs are stamped into batches of magic 2. It is not kept.
 //
 // When it returns the set is written, not durable. Errors: those of build and of Append; ErrInvalid of package batch for a set that is no set.
 func (l *Log) AppendSet(leaderEpoch int32, build func(base int64) ([]byte, error)) (Appended, error) {
@@ -36,6 +37,7 @@ func (l *Log) appendSet(leaderEpoch int32, build func(base int64) ([]byte, error
 	if err != nil {
 		return Appended{}, err
 	}
+	set.stamp(b, leaderEpoch)
 	s, err := l.rollIfDue(set.header(), l.now().UnixMilli())
 	if err != nil {
 		return Appended{}, err
@@ -67,7 +69,7 @@ type entrySet struct {
 	newest     int64 // timestamp
 }
 
-// readSet checks that b holds whole entries of magic 0 and 1 with right checksums, whose offsets go up from base.
+// readSet checks that b holds whole entries with right checksums, whose offsets go up from base.
 func readSet(b []byte, base int64) (entrySet, error) {
 	set := entrySet{base: base, last: base - 1, size: len(b), newest: noTime}
 	for len(b) > 0 {
@@ -78,9 +80,9 @@ func readSet(b []byte, base int64) (entrySet, error) {
 		switch {
 		case err != nil:
 			return set, err
-		case e.Magic > 1:
-			return set, fmt.Errorf("appending a set with an entry of magic %d: %w", e.Magic, batch.ErrInvalid)
-		case e.LastOffset <= set.last, e.LastOffset-base > math.MaxInt32, e.Codec == batch.None && e.LastOffset != set.last+1:
+		case e.Magic > 1 && (e.BaseOffset != set.last+1 || hasProducer(b)):
+			return set, fmt.Errorf("appending a set with a batch at offset %d after %d, or of a producer: %w", e.BaseOffset, set.last, batch.ErrInvalid)
+		case e.LastOffset <= set.last, e.LastOffset-base > math.MaxInt32, e.Magic < 2 && e.Codec == batch.None && e.LastOffset != set.last+1:
 			return set, fmt.Errorf("appending a set with offset %d after %d: %w", e.LastOffset, set.last, batch.ErrInvalid)
 		}
 		set.entries = append(set.entries, e)
@@ -96,4 +98,22 @@ func readSet(b []byte, base int64) (entrySet, error) {
 // header is that of a batch of magic 2 with as many bytes and offsets, for what decides on the segment.
 func (s *entrySet) header() *batch.Header {
 	return &batch.Header{BaseOffset: s.base, Length: int32(s.size - batch.OverheadSize), LastDelta: int32(s.last - s.base), MaxTimestamp: s.newest}
+}
+
+// hasProducer reports if the batch of magic 2 at the start of b has a producer id, whose state this does not keep, or is a control batch.
+func hasProducer(b []byte) bool {
+	h, err := batch.ReadHeader(b)
+	return err != nil || h.ProducerID >= 0 || h.Control() || h.Transactional()
+}
+
+// stamp writes the leader epoch into the batches of magic 2 in b, the bytes of the set.
+func (s *entrySet) stamp(b []byte, leaderEpoch int32) {
+	for i := range s.entries {
+		e := &s.entries[i]
+		if e.Magic == 2 {
+			batch.Stamp(b, e.BaseOffset, leaderEpoch)
+			e.LeaderEpoch = leaderEpoch
+		}
+		b = b[e.Size:]
+	}
 }

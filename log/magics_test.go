@@ -67,10 +67,28 @@ func (m *magicLog) add(k kind) {
 	}
 	b, err := w.Finish(nil)
 	must(m.t, err)
-	if k.magic == 2 {
+	switch {
+	case k.magic == 2 && k.codec == batch.None && n%2 == 0: // as a set of two batches
+		n, records = 2*n, append(records, records...)
+		for i := range n {
+			records[i].Offset = base + int64(i)
+		}
+		a, err := m.l.AppendSet(5, func(at int64) ([]byte, error) {
+			second := bytes.Clone(b)
+			batch.Stamp(second, int64(n/2), -1)
+			set := append(b, second...)
+			err := batch.ShiftSet(set, at)
+			return set, err
+		})
+		must(m.t, err)
+		if a.BaseOffset != base || a.LastOffset != base+int64(n)-1 {
+			m.t.Fatalf("%d records appended at %d: %+v", n, base, a)
+		}
+		m.firsts = append(m.firsts, base, base+int64(n/2))
+	case k.magic == 2:
 		mustAppend(m.t, m.l, b)
 		m.firsts = append(m.firsts, base)
-	} else {
+	default:
 		var d batch.Downgrader
 		a, err := m.l.AppendSet(0, func(at int64) ([]byte, error) {
 			batch.Stamp(b, at, -1)
@@ -315,7 +333,9 @@ func TestAppendSetRefuses(t *testing.T) {
 	l := mustOpen(t, options(newFS(t)))
 	for name, b := range map[string][]byte{
 		"empty":          {},
-		"magic 2":        batchOf(t, 1, 20, 1000, batch.Options{}),
+		"producer":       batchOf(t, 1, 20, 1000, batch.Options{Producer: &batch.Producer{ID: 1}}),
+		"control":        batch.AppendMarker(nil, batch.Producer{ID: 1}, 5, 0, true),
+		"batch too late": batchOf(t, 1, 20, 1000, batch.Options{BaseOffset: 1}),
 		"crc":            broken,
 		"cut off":        set(plain, 0, 2)[:70],
 		"too late":       set(plain, 1, 2),

@@ -3,7 +3,6 @@ package config
 const (
 	notCleaned    = "compaction is not built yet: compacted topics keep every message"
 	oneCheckpoint = "all checkpoints are written at log.flush.offset.checkpoint.interval.ms"
-	bounded       = "decompression is bounded by the broker"
 	noGroups      = "this part of consumer groups is not built: classic groups are, the newer protocol (KIP-848) is not"
 	noTxns        = "this part of transactions is not built: nothing depends on it"
 	noReplicas    = "clusters are not built yet: this broker stands alone and every topic has one replica"
@@ -117,7 +116,7 @@ func cleanerKeys() []key {
 func messageKeys() []key {
 	return []key{
 		{name: "message.max.bytes", typ: Int, def: "1048588", rule: atLeast(0), dynamic: true, doc: "Default of max.message.bytes."},
-		{name: "max.decompressed.message.bytes", typ: Int, def: "2147483639", rule: atLeast(1), dynamic: true, idle: bounded, doc: "Default of the topic key of this name."},
+		{name: "max.decompressed.message.bytes", typ: Int, def: "2147483639", rule: atLeast(1), dynamic: true, doc: "Default of the topic key of this name."},
 		{name: "compression.type", typ: String, def: "producer", rule: compressionTypes(), dynamic: true, doc: "Default of the topic key of this name."},
 		{name: "compression.gzip.level", typ: Int, def: "-1", rule: gzipLevel{}, dynamic: true, doc: "Default of the topic key of this name."},
 		{name: "compression.lz4.level", typ: Int, def: "9", rule: between{1, 17}, dynamic: true, doc: "Default of the topic key of this name."},

@@ -64,7 +64,7 @@ func topicMessageKeys() []key {
 		{name: "max.message.bytes", typ: Int, rule: atLeast(0), from: same("message.max.bytes"),
 			doc: "Largest batch in bytes as it arrives, after compression."},
 		{name: "max.decompressed.message.bytes", typ: Int, rule: atLeast(1), from: same("max.decompressed.message.bytes"),
-			doc: "Largest size in bytes that a batch may have after decompression."},
+			doc: "Largest size in bytes that a batch may have after decompression. No more than 134217728 is taken in any case."},
 		{name: "compression.type", typ: String, rule: compressionTypes(), from: same("compression.type"),
 			doc: "Codec in which batches are stored; producer keeps what the producer chose."},
 		{name: "compression.gzip.level", typ: Int, rule: gzipLevel{}, from: same("compression.gzip.level"),

@@ -43,6 +43,56 @@ func (c *Converter) Collect(dst, set []byte, r Rules) ([]byte, Codec, error) {
 	return out, source, err
 }
 
+// Split is Legacy for a set that is larger as one batch than max.message.bytes although each message of it is not: producers of old formats put
+// as many messages into a set as they like. It appends several batches, one after the other, with offsets from 0 on.
+func (c *Converter) Split(dst, set []byte, r Rules, codec Codec) ([]byte, error) {
+	whole, source, err := c.Collect(nil, set, r)
+	if err != nil || len(whole) == 0 {
+		return dst, err
+	}
+	if codec < 0 {
+		codec = source
+	}
+	defer c.reader.Release()
+	if err := c.reader.Reset(whole, 0); err != nil {
+		return dst, err
+	}
+	room := r.MaxBytes
+	if codec != None {
+		room -= room/64 + 100 // what does not compress grows
+	}
+	out, next := dst, int64(0)
+	var rec Record
+	for more := c.reader.Next(&rec); more; {
+		c.builder.Reset(Options{BaseOffset: next, LeaderEpoch: -1, Codec: codec})
+		for fits := true; more && fits; {
+			c.builder.AppendRecord(&rec)
+			next++
+			more = c.reader.Next(&rec)
+			fits = HeaderSize+c.builder.Size()+maxRecordOverhead+len(rec.Key)+len(rec.Value) <= room
+		}
+		start := len(out)
+		if out, err = c.builder.Finish(out); err != nil {
+			return dst, err
+		}
+		h, err := ReadHeader(out[start:])
+		if err != nil {
+			return dst, err
+		}
+		if h.Size() > r.MaxBytes {
+			return dst, fmt.Errorf("%w: %d bytes once converted, max.message.bytes is %d", ErrTooLarge, h.Size(), r.MaxBytes)
+		}
+		rewrite(out[start:], &h, &r, h.MaxTimestamp)
+	}
+	if err := c.reader.Err(); err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+// maxRecordOverhead is what a record without headers takes at most beside key and value.
+const maxRecordOverhead = 5 + 1 + 10 + 5 + 5 + 5 + 1
+
 // collect takes the records of the set into the builder.
 func (c *Converter) collect(set []byte, r Rules) (Codec, error) {
 	c.pass = pass{rules: r, maxTimestamp: -1}

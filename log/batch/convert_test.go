@@ -212,3 +212,58 @@ func FuzzLegacy(f *testing.F) {
 		}
 	})
 }
+
+// TestSplit: a set that is too large for one batch becomes several, in order and each within the limit.
+func TestSplit(t *testing.T) {
+	r := anyTime()
+	r.MaxBytes = 3000
+	var set []byte
+	list := samples(40, 700)
+	for i := range list {
+		list[i].ts, list[i].headers = 1000+int64(i), nil
+		var d Downgrader
+		one, err := d.Set(nil, build(t, Options{}, list[i:i+1]), SetOptions{Magic: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set = append(set, one...)
+	}
+	for _, codec := range append(codecs, -1) {
+		for _, appendTime := range []bool{false, true} {
+			r.LogAppendTime = appendTime
+			var c Converter
+			if _, _, err := c.Legacy(nil, set, r, None); !errors.Is(err, ErrTooLarge) {
+				t.Fatal(err)
+			}
+			out, err := c.Split([]byte("before"), set, r, codec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = bytes.TrimPrefix(out, []byte("before"))
+			next, batches := int64(0), 0
+			for ; len(out) > 0; batches++ {
+				h, err := ReadHeader(out)
+				if err != nil || Verify(out) != nil || h.Size() > r.MaxBytes || h.BaseOffset != next || h.Codec() != max(codec, 0) {
+					t.Fatalf("batch %d: %+v, %v", batches, h, err)
+				}
+				want := list[next : next+int64(h.Count)]
+				if newest := want[len(want)-1].ts; !appendTime && h.MaxTimestamp != newest || appendTime && h.MaxTimestamp != r.Now {
+					t.Errorf("batch %d: largest timestamp %d", batches, h.MaxTimestamp)
+				}
+				if !appendTime {
+					compare(t, out[:h.Size()], next, want)
+				}
+				next = h.LastOffset() + 1
+				out = out[h.Size():]
+			}
+			if next != 40 || batches < 2 {
+				t.Errorf("codec %d: %d records in %d batches", codec, next, batches)
+			}
+		}
+	}
+	r.MaxBytes = 500
+	var c Converter
+	if out, err := c.Split([]byte("x"), set, r, None); !errors.Is(err, ErrTooLarge) || string(out) != "x" {
+		t.Errorf("a message alone is too large: %v", err)
+	}
+}
