@@ -131,7 +131,10 @@ func (franz) listOffsets(ctx context.Context, cl *kgo.Client, v view, names []st
 }
 
 func (f franz) line(r *kgo.Record) string {
-	got := record{partition: r.Partition, timestamp: r.Timestamp.UnixMilli(), key: r.Key, value: r.Value}
+	got := record{partition: r.Partition, timestamp: -1, key: r.Key, value: r.Value}
+	if !r.Timestamp.IsZero() { // message format 0 has none
+		got.timestamp = r.Timestamp.UnixMilli()
+	}
 	for _, h := range r.Headers {
 		got.headers = append(got.headers, header{h.Key, h.Value})
 	}

@@ -17,6 +17,9 @@ func TestMatrix(t *testing.T) {
 	byProducer := make([][]*topic, len(all.producers))
 	for i, p := range all.producers {
 		byProducer[i] = newTopics(t, b, p, storedFormat{})
+		for _, f := range oldFormats()[p.name()] {
+			byProducer[i] = append(byProducer[i], newTopics(t, b, p, f)...)
+		}
 	}
 	t.Run("produce", func(t *testing.T) {
 		for i, p := range all.producers {
@@ -41,6 +44,24 @@ func TestMatrix(t *testing.T) {
 		if got := all.codecs[tp.name]; tp.magic() == 2 && got != tp.codec {
 			t.Errorf("%s wrote with %s, the stored batch says %q", tp.label(), tp.codec, got)
 		}
+	}
+}
+
+// oldFormats says who writes into topics of an old message.format.version too, by the producer's name.
+func oldFormats() map[string][]storedFormat {
+	v08, v09, v010 := storedFormat{"0.8.2", 0}, storedFormat{"0.9.0", 0}, storedFormat{"0.10.0", 1}
+	return map[string][]storedFormat{
+		"franz-go":      {v08, v010},
+		"sarama 2.1":    {v09},
+		"sarama 0.10":   {v08},
+		"kcat":          {v010},
+		"kcat 0.9.0":    {v09},
+		"kafka-python":  {v09},
+		"java 0.8.2.2":  {v08, v010},
+		"java 0.10.2.2": {v09, v010},
+		"java 1.1.1":    {v010},
+		"java 4.4.0":    {v09, v010},
+		"scala 0.8.2.2": {v08},
 	}
 }
 
