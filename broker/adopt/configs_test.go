@@ -16,6 +16,9 @@ Dynamic configs for topic c are:
   segment.bytes=100 sensitive=false synonyms={}
 Dynamic configs for topic d are:
 * retention.ms=5
+Topic: e	TopicId: kALPolkCTO2ScoCqTgFPoQ	PartitionCount: 3	ReplicationFactor: 1	Configs: cleanup.policy=compact,delete,segment.bytes=5
+	Topic: e	Partition: 0	Leader: 1	Replicas: 1	Isr: 1
+Topic: f	PartitionCount: 1	ReplicationFactor: 1	Configs: 
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -23,15 +26,19 @@ Dynamic configs for topic d are:
 	for topic, want := range map[string]map[string]string{
 		"a": {"cleanup.policy": "compact", "retention.ms": "-1"}, "b": {}, "d": {},
 		"c": {"cleanup.policy": "compact,delete", "segment.bytes": "100"}, "other": {"retention.ms": "5"},
+		"e": {"cleanup.policy": "compact,delete", "segment.bytes": "5"}, "f": {},
 	} {
 		if got, ok := c.of(topic); !ok || !maps.Equal(got, want) {
 			t.Errorf("%s: %v %v, want %v", topic, got, ok, want)
 		}
 	}
+	if e := c.Described["e"]; e.Partitions != 3 || e.ID[0] != 0x90 || c.Described["f"] != (Described{Partitions: 1}) {
+		t.Errorf("described: %v", c.Described)
+	}
 	if _, ok := (Configs{}).of("a"); ok {
 		t.Error("nothing is known without a file")
 	}
-	for _, bad := range []string{"a b", "a =1", "a b c=1", strings.Repeat("x", maxConfigLine+1)} {
+	for _, bad := range []string{"a b", "Topic: a\tPartitionCount: x", "Topic: a\tTopicId: x\tPartitionCount: 1", "a =1", "a b c=1", strings.Repeat("x", maxConfigLine+1)} {
 		if _, err := ReadConfigs(strings.NewReader(bad)); err == nil {
 			t.Errorf("%.20q is accepted", bad)
 		}
@@ -39,7 +46,7 @@ Dynamic configs for topic d are:
 }
 
 func FuzzReadConfigs(f *testing.F) {
-	f.Add("a b=c\n* d=e\nDynamic configs for topic c are:\n  x=y sensitive=false synonyms={}\n")
+	f.Add("Topic: e\tTopicId: kALPolkCTO2ScoCqTgFPoQ\tPartitionCount: 3\tConfigs: a=b,c,d=e\na b=c\n* d=e\nDynamic configs for topic c are:\n  x=y sensitive=false synonyms={}\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := ReadConfigs(strings.NewReader(text))
 		if err != nil {

@@ -38,7 +38,7 @@ func (in *inspection) finish() error {
 		}
 	}
 	if old > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d topics have segments of message format 0 or 1: they are served as they are, new records are stored in format 2", old))
+		p.Notes = append(p.Notes, fmt.Sprintf("%d topics have segments of message format 0 or 1: they are served as they are; new records are stored in format 2 unless message.format.version says otherwise", old))
 	}
 	if p.Groups.Newer > 0 {
 		p.Lost = append(p.Lost, fmt.Sprintf("members and assignments of the group protocols of KIP-848 and later (%d records): they stay in __consumer_offsets; committed offsets are carried", p.Groups.Newer))

@@ -23,6 +23,7 @@ func (in *inspection) planTopics() error {
 
 // topicsOfDirectories is for Kafka with ZooKeeper: what is there is all that is known.
 func (in *inspection) topicsOfDirectories() {
+	unknown := 0
 	for _, name := range slices.Sorted(maps.Keys(in.found)) {
 		parts := in.found[name]
 		if err := controller.CheckName(name); err != nil {
@@ -30,7 +31,8 @@ func (in *inspection) topicsOfDirectories() {
 			continue
 		}
 		t := Topic{Name: name}
-		if !in.agreeOnID(&t, parts) {
+		described, known := in.Configs.Described[name]
+		if !in.agreeOnID(&t, parts, described.ID) {
 			continue
 		}
 		if t.NewID = t.ID == [16]byte{}; t.NewID {
@@ -41,20 +43,27 @@ func (in *inspection) topicsOfDirectories() {
 			in.plan.block(fmt.Sprintf("%s: no topic has %d partitions; move the directory away", parts[n-1].Path, n))
 			continue
 		}
-		t.Partitions = make([]Partition, n)
+		if known && n > described.Partitions {
+			in.plan.block(fmt.Sprintf("%s: the file says that topic %s has %d partitions; take a newer file, or move the directory away", parts[n-1].Path, name, described.Partitions))
+			continue
+		}
+		if !known {
+			unknown++
+		}
+		t.Partitions = make([]Partition, max(n, described.Partitions))
 		in.locate(&t, parts, nil)
 		in.plan.Topics = append(in.plan.Topics, t)
 	}
-	if len(in.plan.Topics) > 0 {
-		in.plan.Notes = append(in.plan.Notes, "how many partitions a topic has is in ZooKeeper, not in the directories: the highest number that is here counts")
+	if unknown > 0 {
+		in.plan.Notes = append(in.plan.Notes, fmt.Sprintf("how many partitions %d topics have is in ZooKeeper, not in the directories: the highest number that is here counts, unless --configs is given what kafka-topics.sh --describe prints", unknown))
 	}
 }
 
 // maxPartitions is more than any topic has: a larger number in the name of a directory is a mistake, and must not be filled up to.
 const maxPartitions = 200_000
 
-// agreeOnID takes the topic's id from its directories.
-func (in *inspection) agreeOnID(t *Topic, parts map[int32]place) bool {
+// agreeOnID takes the topic's id from its directories, or else what was given.
+func (in *inspection) agreeOnID(t *Topic, parts map[int32]place, given [16]byte) bool {
 	for _, n := range slices.Sorted(maps.Keys(parts)) {
 		id := parts[n].TopicID
 		switch {
@@ -66,6 +75,13 @@ func (in *inspection) agreeOnID(t *Topic, parts map[int32]place) bool {
 				parts[n].Path, controller.FormatID(id), t.Name, controller.FormatID(t.ID)))
 			return false
 		}
+	}
+	switch none := [16]byte{}; {
+	case t.ID == none:
+		t.ID = given
+	case given != none && given != t.ID:
+		in.plan.block(fmt.Sprintf("topic %s: its directories have id %s, the file has %s: it is of an older topic of that name", t.Name, controller.FormatID(t.ID), controller.FormatID(given)))
+		return false
 	}
 	return true
 }

@@ -32,7 +32,7 @@ func importCommand(s streams) *cobra.Command {
 			"`gregor serve --data-dir DIR`. Nothing is changed when something stands in the way. Kafka can have the directory back: see\n" +
 			"`gregor export-kraft` and `gregor export-zookeeper`.\n\n" +
 			"Kafka in KRaft mode keeps the topics' configurations in the directory; with ZooKeeper they are there, so give them in a file:\n" +
-			"the output of `kafka-configs.sh --bootstrap-server HOST:PORT --entity-type topics --describe`, or lines \"topic key=value\".",
+			"what `kafka-topics.sh --bootstrap-server HOST:PORT --describe` printed while Kafka ran, or lines \"topic key=value\".",
 		Example: "  gregor import --from /var/lib/kafka --dry-run\n  gregor import --from /disk1/kafka,/disk2/kafka --configs topics.txt",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return runImport(c.Context(), &o, s.out) },

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +46,13 @@ func Start(tb testing.TB, version, dir string, settings ...string) *Kafka {
 // StartOnZooKeeper starts Kafka of a version up to 3.9 on dir, with a ZooKeeper of its own, as most brokers of those versions ran.
 func StartOnZooKeeper(tb testing.TB, version, dir string, settings ...string) *Kafka {
 	tb.Helper()
-	zk, addr := ZooKeeper(tb), harness.FreeAddr(tb)
+	return StartOn(tb, version, ZooKeeper(tb), dir, settings...)
+}
+
+// StartOn starts Kafka of a version up to 3.9 on dir, with the ZooKeeper at an address, which may have a path at its end.
+func StartOn(tb testing.TB, version, zk, dir string, settings ...string) *Kafka {
+	tb.Helper()
+	addr := harness.FreeAddr(tb)
 	lib, props := prepare(tb, version, dir, fmt.Sprintf("broker.id=1\nlisteners=PLAINTEXT://%s\nzookeeper.connect=%s\n", addr, zk), settings)
 	return run(tb, lib, props, addr, dir)
 }
@@ -98,6 +105,22 @@ func ZooKeeper(tb testing.TB) string {
 		}
 	}
 	return addr
+}
+
+// ZooKeeperShell gives commands to Kafka's zookeeper-shell and returns what it printed.
+func ZooKeeperShell(tb testing.TB, zk, commands string) string {
+	tb.Helper()
+	lib, err := jars.Tools("3.9.1").Ensure(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := jars.Java(tb.Context(), lib+"/*", "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka", "-server", zk)
+	cmd.Stdin = strings.NewReader(commands)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		tb.Fatalf("zookeeper-shell: %v\n%s", err, out)
+	}
+	return string(out)
 }
 
 // serves asks ZooKeeper if it takes sessions: its port is open before that.

@@ -75,7 +75,7 @@ func Look(fsys vfs.FS, dir string) (*Survey, error) {
 	}
 	s.RecoveryPoints, s.HighWatermarks, s.LogStarts = set[recoveryPoints], set[highWatermarks], set[logStarts]
 	b, ok, err = readIfThere(fsys, filepath.Join(dir, cleanerCheckpoint), maxCheckpointSize)
-	if err == nil && ok {
+	if err == nil && ok && len(b) > 0 { // Kafka 2.8 makes it empty
 		cleaned, bad := parseCheckpoint(b)
 		if bad != nil {
 			ignore(filepath.Join(dir, cleanerCheckpoint), bad)
