@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,11 +73,11 @@ func capture(t *testing.T, b *harness.Broker) *state {
 	}
 	starts.Each(func(o kadm.ListedOffset) { s.Starts[partitionName(o.Topic, o.Partition)] = o.Offset })
 	ends.Each(func(o kadm.ListedOffset) { s.Ends[partitionName(o.Topic, o.Partition)] = o.Offset })
-	s.readAll(ctx, t, b, starts, ends, kgo.ReadUncommitted(), func(r *kgo.Record) {
+	s.readAll(ctx, t, b, kgo.ReadUncommitted(), func(r *kgo.Record) {
 		name := partitionName(r.Topic, r.Partition)
 		s.Records[name] = append(s.Records[name], recordOf(r))
 	})
-	s.readAll(ctx, t, b, starts, ends, kgo.ReadCommitted(), func(r *kgo.Record) {
+	s.readAll(ctx, t, b, kgo.ReadCommitted(), func(r *kgo.Record) {
 		if !r.Attrs.IsControl() {
 			name := partitionName(r.Topic, r.Partition)
 			s.Committed[name] = append(s.Committed[name], r.Offset)
@@ -110,21 +112,26 @@ func recordOf(r *kgo.Record) record {
 }
 
 // readAll consumes every partition that has records, to its end. The last record of a log is never compacted away, so it is seen.
-func (s *state) readAll(ctx context.Context, t *testing.T, b *harness.Broker, starts, ends kadm.ListedOffsets, level kgo.IsolationLevel, each func(*kgo.Record)) {
+func (s *state) readAll(ctx context.Context, t *testing.T, b *harness.Broker, level kgo.IsolationLevel, each func(*kgo.Record)) {
 	t.Helper()
 	from := map[string]map[int32]kgo.Offset{}
 	left := map[string]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		start, _ := starts.Lookup(o.Topic, o.Partition)
-		if o.Offset == start.Offset {
-			return
+	for name, end := range s.Ends {
+		i := strings.LastIndexByte(name, '-')
+		topic := name[:i]
+		p, err := strconv.Atoi(name[i+1:])
+		if err != nil {
+			t.Fatal(err)
 		}
-		if from[o.Topic] == nil {
-			from[o.Topic] = map[int32]kgo.Offset{}
+		if end == s.Starts[name] {
+			continue
 		}
-		from[o.Topic][o.Partition] = kgo.NewOffset().At(start.Offset)
-		left[partitionName(o.Topic, o.Partition)] = o.Offset
-	})
+		if from[topic] == nil {
+			from[topic] = map[int32]kgo.Offset{}
+		}
+		from[topic][int32(p)] = kgo.NewOffset().At(s.Starts[name])
+		left[name] = end
+	}
 	if len(left) == 0 {
 		return
 	}
