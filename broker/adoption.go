@@ -24,7 +24,12 @@ import (
 
 // planAdoption looks at data directories that have no metadata yet. The plan is nil when there is nothing to take over.
 func (b *Broker) planAdoption(ctx context.Context, locked bool) (*adopt.Plan, error) {
-	o := adopt.Options{FS: b.fs, Dirs: b.conf.LogDirs, CheckConfig: config.ValidateTopic, Locked: locked, Logger: b.logger}
+	o := adopt.Options{FS: b.fs, CheckConfig: config.ValidateTopic, Locked: locked}
+	for _, dir := range b.conf.LogDirs {
+		if _, err := b.fs.Stat(dir); !errors.Is(err, fs.ErrNotExist) { // those that are missing will be made
+			o.Dirs = append(o.Dirs, dir)
+		}
+	}
 	if empty, err := adopt.Empty(o); empty || err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package adopt
 
 import (
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -25,7 +24,6 @@ type Options struct {
 	AllowMissing bool
 	// Locked says that the caller holds the locks of the directories.
 	Locked bool
-	Logger *slog.Logger // nil: discard
 }
 
 // Plan is what Inspect found and what would be made of it.
@@ -109,13 +107,6 @@ type Transactions struct {
 }
 
 func (p *Plan) block(text string) { p.Blockers = append(p.Blockers, text) }
-
-func (o *Options) logger() *slog.Logger {
-	if o.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Logger
-}
 
 // BlockedError says why directories cannot be taken over.
 type BlockedError struct{ Blockers []string }
