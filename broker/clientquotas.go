@@ -52,11 +52,8 @@ func (b *Broker) quotaValues(one controller.Entity) quota.Values {
 			continue // such as SCRAM credentials
 		}
 		v, err := strconv.ParseFloat(text, 64)
-		if err == nil {
-			err = k.Check(v)
-		}
-		if err != nil {
-			b.logger.Warn("quota is not valid and has no effect", "path", one.Path, "key", key, "value", text, "error", err)
+		if err != nil || k.Problem(v) != "" {
+			b.logger.Warn("quota is not valid and has no effect", "path", one.Path, "key", key, "value", text, "problem", k.Problem(v))
 			continue
 		}
 		values[key] = v
@@ -120,8 +117,8 @@ func (b *Broker) alterQuotas(ctx context.Context, in *kmsg.AlterClientQuotasRequ
 		if !ok || e.CheckKind(k) != nil {
 			return refuse(kerr.InvalidRequest, "Invalid configuration key %s", op.Key)
 		}
-		if err := k.Check(op.Value); err != nil {
-			return refuse(kerr.InvalidRequest, "%v", err)
+		if problem := k.Problem(op.Value); problem != "" {
+			return refuse(kerr.InvalidRequest, "%s", problem)
 		}
 		change[op.Key] = quotaText(k, op.Value)
 	}

@@ -25,7 +25,7 @@ func runEtl(t *testing.T, versions *kversion.Versions) {
 	c.createTopic("out")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	opts := []kgo.Opt{kgo.SeedBrokers(b.Addr()), kgo.RequireStableFetchOffsets(), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(50 * time.Millisecond)}
+	opts := []kgo.Opt{kgo.SeedBrokers(b.Addr()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(50 * time.Millisecond)}
 	if versions != nil {
 		opts = append(opts, kgo.MaxVersions(versions))
 	}

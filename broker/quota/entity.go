@@ -38,21 +38,21 @@ func KindOf(key string) (Kind, bool) {
 // whole says that values of the kind are integers.
 func (k Kind) whole() bool { return k == Produce || k == Consume || k == Connection }
 
-// Check says what is wrong with a value for the kind, in Kafka's words, nil if nothing is.
-func (k Kind) Check(v float64) error {
+// Problem says what is wrong with a value for the kind, in Kafka's words, "" if nothing is.
+func (k Kind) Problem(v float64) string {
 	switch {
 	case math.IsNaN(v):
-		return fmt.Errorf("%s is not a number", k)
+		return fmt.Sprintf("%s is not a number", k)
 	case v <= 0:
-		return fmt.Errorf("Quota %s must be greater than 0", k)
+		return fmt.Sprintf("Quota %s must be greater than 0", k)
 	case k == Connection && v > math.MaxInt32:
-		return fmt.Errorf("Proposed value for %s is too large for an INT.", k)
+		return fmt.Sprintf("Proposed value for %s is too large for an INT.", k)
 	case k.whole() && v >= math.MaxInt64, math.IsInf(v, 0):
-		return fmt.Errorf("Proposed value for %s is too large for a LONG.", k)
+		return fmt.Sprintf("Proposed value for %s is too large for a LONG.", k)
 	case k.whole() && v != math.Trunc(v):
-		return fmt.Errorf("%s cannot be a fractional value.", k)
+		return fmt.Sprintf("%s cannot be a fractional value.", k)
 	}
-	return nil
+	return ""
 }
 
 // Default as a name of an Entity means all who have no quota of their own.

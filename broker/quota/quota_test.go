@@ -207,7 +207,7 @@ func TestEntityPaths(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestProblem(t *testing.T) {
 	for _, tc := range []struct {
 		kind Kind
 		v    float64
@@ -217,8 +217,8 @@ func TestCheck(t *testing.T) {
 		{Request, 0.5, true}, {Request, 0, false}, {Mutation, 1.5, true}, {Connection, 0, false}, {Connection, -1, false}, {Connection, 1e10, false},
 		{Request, math.Inf(1), false},
 	} {
-		if err := tc.kind.Check(tc.v); (err == nil) != tc.ok {
-			t.Errorf("%s %v: %v", tc.kind, tc.v, err)
+		if problem := tc.kind.Problem(tc.v); (problem == "") != tc.ok {
+			t.Errorf("%s %v: %q", tc.kind, tc.v, problem)
 		}
 	}
 	for k := range kinds {
