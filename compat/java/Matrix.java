@@ -21,6 +21,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * <p>consume BROKER TOPICS OUT TIME: reads each topic from its beginning to its end and writes its records. Lines that
  * start with "?" carry topic, partition, beginning, end and the first offset at or after TIME, "-" where the version
  * cannot ask for that; a topic that fails writes "!", topic, error after what was read of it.
+ *
+ * <p>slices BROKER LIST OUT: for each line of LIST (topic, partition, offset, end, bytes of a fetch) reads that partition
+ * from offset up to end; a slice that fails writes "!", topic, error after what was read of it.
  */
 public final class Matrix {
   public static void main(String[] args) throws Exception {
@@ -31,9 +34,24 @@ public final class Matrix {
           Era.consume(args[1], Files.readAllLines(Paths.get(args[2])), w, Long.parseLong(args[4]));
         }
         break;
+      case "slices":
+        try (BufferedWriter w = Files.newBufferedWriter(Paths.get(args[3]))) {
+          slices(args[1], args[2], w);
+        }
+        break;
       default: throw new IllegalArgumentException(args[0]);
     }
     System.exit(0); // the oldest clients leave threads behind
+  }
+
+  private static void slices(String broker, String list, BufferedWriter w) throws Exception {
+    for (String[] s : Lines.rows(list)) {
+      try {
+        Era.slice(broker, s[0], Integer.parseInt(s[1]), Long.parseLong(s[2]), Long.parseLong(s[3]), Integer.parseInt(s[4]), w);
+      } catch (Throwable e) {
+        w.write(Lines.failure(s[0], e));
+      }
+    }
   }
 
   private static void produce(String broker, String jobs, String records, String out) throws Exception {

@@ -28,8 +28,7 @@ final class Era {
   }
 
   static void consume(String broker, List<String> topics, Writer w, long time) throws Exception {
-    String[] at = broker.split(":");
-    SimpleConsumer consumer = new SimpleConsumer(at[0], Integer.parseInt(at[1]), 30_000, 64 << 10, ID);
+    SimpleConsumer consumer = connect(broker);
     for (String topic : topics) {
       try {
         List<PartitionMetadata> parts = partitions(consumer, topic);
@@ -37,13 +36,27 @@ final class Era {
           long begin = offset(consumer, topic, p.partitionId(), kafka.api.OffsetRequest.EarliestTime());
           long end = offset(consumer, topic, p.partitionId(), kafka.api.OffsetRequest.LatestTime());
           w.write(Lines.span(topic, p.partitionId(), begin, end, "-"));
-          read(consumer, topic, p.partitionId(), begin, end, w);
+          read(consumer, topic, p.partitionId(), begin, end, FETCH_BYTES, w);
         }
       } catch (Throwable e) {
         w.write(Lines.failure(topic, e));
       }
     }
     consumer.close();
+  }
+
+  static void slice(String broker, String topic, int partition, long from, long end, int bytes, Writer w) throws Throwable {
+    SimpleConsumer consumer = connect(broker);
+    try {
+      read(consumer, topic, partition, from, end, bytes, w);
+    } finally {
+      consumer.close();
+    }
+  }
+
+  private static SimpleConsumer connect(String broker) {
+    String[] at = broker.split(":");
+    return new SimpleConsumer(at[0], Integer.parseInt(at[1]), 30_000, 64 << 10, ID);
   }
 
   private static List<PartitionMetadata> partitions(SimpleConsumer consumer, String topic) throws Throwable {
@@ -66,10 +79,10 @@ final class Era {
     return answer.offsets(topic, partition)[0];
   }
 
-  private static void read(SimpleConsumer consumer, String topic, int partition, long from, long end, Writer w) throws Throwable {
+  private static void read(SimpleConsumer consumer, String topic, int partition, long from, long end, int bytes, Writer w) throws Throwable {
     long next = from;
     for (int empty = 0; next < end; ) {
-      FetchResponse answer = consumer.fetch(new FetchRequestBuilder().clientId(ID).addFetch(topic, partition, next, FETCH_BYTES).maxWait(50).minBytes(1).build());
+      FetchResponse answer = consumer.fetch(new FetchRequestBuilder().clientId(ID).addFetch(topic, partition, next, bytes).maxWait(50).minBytes(1).build());
       short code = answer.errorCode(topic, partition);
       if (code != 0) {
         throw new IllegalStateException("fetch answered error " + code, ErrorMapping.exceptionFor(code));
@@ -84,7 +97,8 @@ final class Era {
       }
       empty = next == before ? empty + 1 : 0;
       if (empty == 20) {
-        throw new IllegalStateException("20 fetches at " + next + " of " + end + " brought nothing");
+        int size = answer.messageSet(topic, partition).sizeInBytes();
+        throw new IllegalStateException("20 fetches at " + next + " of " + end + " brought no message, the last one " + size + " bytes");
       }
     }
   }

@@ -26,6 +26,10 @@ final class Era {
     Assigned.consume(broker, topics, w, time);
   }
 
+  static void slice(String broker, String topic, int partition, long from, long end, int bytes, Writer w) throws Exception {
+    Assigned.slice(broker, new TopicPartition(topic, partition), from, end, bytes, w);
+  }
+
   static Map<TopicPartition, Long> toBeginning(KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> parts, Writer w, long time) throws Exception {
     return Spans.toBeginning(consumer, parts, w, time);
   }
