@@ -107,7 +107,7 @@ func (b *syncBuffer) String() string {
 
 // TestConversionMemory: an answer of tens of MB is converted while it goes out, in a few MB, whatever it inflates to.
 func TestConversionMemory(t *testing.T) {
-	const limit = 12 << 20
+	const limit = 5 << 20
 	b := startBroker(t, t.TempDir(), "flush.messages", "1000000")
 	c := b.dial()
 	for _, tc := range []struct {
@@ -116,9 +116,9 @@ func TestConversionMemory(t *testing.T) {
 		records int
 		batches int
 	}{
-		{"plain", batch.None, 1000, 45},
-		{"packed", batch.Gzip, 20_000, 8}, // 20 MB each
-		{"wide", batch.Snappy, 4000, 30},
+		{"plain", batch.None, 1000, 24},
+		{"packed", batch.Gzip, 8000, 6}, // 8 MB each
+		{"wide", batch.Snappy, 4000, 20},
 	} {
 		c.createTopic(tc.topic)
 		var w batch.Builder

@@ -2,6 +2,10 @@ package broker
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -249,4 +253,57 @@ func TestFetchOldWaits(t *testing.T) {
 			t.Errorf("v%d: %d bytes after %v", version, len(p.RecordBatches), time.Since(begin))
 		}
 	}
+}
+
+// TestFetchOldReaderLeaves: who leaves in the middle of an answer leaves no file open: segments that are deleted then are gone.
+func TestFetchOldReaderLeaves(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("open files are seen in /proc")
+	}
+	dir := t.TempDir()
+	b := startBroker(t, dir, "log.segment.bytes", "1048576")
+	c := b.dial()
+	c.createTopic("t")
+	for range 30 {
+		c.produce("t", 0, batchOf(t, batch.None, record{"k", string(make([]byte, 900_000)), nowMillis()}))
+	}
+	for i := range 12 {
+		left := b.dial()
+		r := fetchRequest("t", 0, int64(2*i), 0)
+		r.Topics[0].Partitions[0].PartitionMaxBytes = 50 << 20
+		r.SetVersion(int16(i % 4))
+		left.send(r)
+		if i%3 > 0 {
+			if _, err := io.ReadFull(left.conn, make([]byte, 1000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left.conn.Close()
+	}
+	if err := b.topics.name("t").partition(0).log.AdvanceStart(29); err != nil {
+		t.Fatal(err)
+	}
+	for range 5000 {
+		if !deletedOpen(t, dir) {
+			return
+		}
+		runtime.Gosched()
+		c.oldFetch(1, "t", 30, 0)
+	}
+	t.Error("a deleted segment is still open")
+}
+
+// deletedOpen reports if this process has a file of dir open that was deleted.
+func deletedOpen(t *testing.T, dir string) bool {
+	t.Helper()
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if name, err := os.Readlink(fd); err == nil && strings.HasPrefix(name, dir) && strings.HasSuffix(name, "(deleted)") {
+			return true
+		}
+	}
+	return false
 }
