@@ -47,7 +47,7 @@ type options struct {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	targets := fs.String("target", strings.Join([]string{report.Gregor, report.KafkaSynced, report.KafkaDefault}, ","), "brokers to measure, in this order in each round")
+	targets := fs.String("target", strings.Join([]string{report.Gregor, report.KafkaSynced, report.KafkaDefault, report.KafkaOld}, ","), "brokers to measure, in this order in each round")
 	pattern := fs.String("run", ".", "only workloads that match this regular expression; see README.md for their names")
 	fs.IntVar(&o.rounds, "rounds", 0, "rounds of each workload (default 3, with -quick 1)")
 	fs.BoolVar(&o.quick, "quick", false, "one round of half the length: a look, not a measurement")
@@ -128,8 +128,12 @@ func (o *options) kinds(ctx context.Context) ([]*target.Kind, error) {
 				}
 			}
 			kinds = append(kinds, target.Gregor(name, bin, o.set))
-		case report.KafkaDefault, report.KafkaSynced:
-			lib, err := target.FetchKafka(ctx, o.cache)
+		case report.KafkaDefault, report.KafkaSynced, report.KafkaOld:
+			version := target.KafkaNewest
+			if name == report.KafkaOld {
+				version = target.KafkaOld
+			}
+			lib, err := target.FetchKafka(ctx, o.cache, version)
 			if err != nil {
 				return nil, err
 			}
@@ -139,7 +143,7 @@ func (o *options) kinds(ctx context.Context) ([]*target.Kind, error) {
 			}
 			kinds = append(kinds, target.Kafka(name, lib, set))
 		default:
-			return nil, fmt.Errorf("-target %s: want %s, %s or %s", name, report.Gregor, report.KafkaSynced, report.KafkaDefault)
+			return nil, fmt.Errorf("-target %s: want %s, %s, %s or %s", name, report.Gregor, report.KafkaSynced, report.KafkaDefault, report.KafkaOld)
 		}
 	}
 	return kinds, nil

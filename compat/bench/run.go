@@ -110,6 +110,9 @@ func (s *sitting) stage(ctx context.Context, stage work.Stage) error {
 	}()
 	if stage != work.Start {
 		for i, k := range s.kinds {
+			if !slices.ContainsFunc(workloads, func(w work.Workload) bool { return runsOn(w, k.Name) }) {
+				continue
+			}
 			var err error
 			if brokers[i], err = s.start(ctx, k); err != nil {
 				return err
@@ -122,6 +125,9 @@ func (s *sitting) stage(ctx context.Context, stage work.Stage) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
+				if !runsOn(w, k.Name) {
+					continue
+				}
 				if err := s.one(w, round, k, brokers[i]); err != nil {
 					return err
 				}
@@ -129,6 +135,11 @@ func (s *sitting) stage(ctx context.Context, stage work.Stage) error {
 		}
 	}
 	return nil
+}
+
+// runsOn reports if a workload is for a broker: one about old clients is for the Kafka that serves them, and the others are for the newest.
+func runsOn(w work.Workload, broker string) bool {
+	return broker == report.Gregor || w.Old == (broker == report.KafkaOld)
 }
 
 // start brings up a broker that lives through a stage, paused.

@@ -72,3 +72,27 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDowngrade: MB of stored records a second that become messages of magic 1.
+func BenchmarkDowngrade(b *testing.B) {
+	for _, size := range []int{100, 1000} {
+		for _, codec := range []Codec{None, Gzip, Snappy, LZ4} {
+			b.Run(fmt.Sprintf("%d bytes/codec %d", size, codec), func(b *testing.B) {
+				data, n := benchBatch(b, codec, size)
+				var d Downgrader
+				var out []byte
+				b.SetBytes(int64(n))
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := d.Start(data, 1, 0); err != nil {
+						b.Fatal(err)
+					}
+					var err error
+					if out, _, err = d.Next(out[:0], 1<<30); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

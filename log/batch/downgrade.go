@@ -31,6 +31,7 @@ type Downgrader struct {
 // asked for offset from. The checksum of b is not checked. Errors: ErrCodec for zstd, which came with magic 2, and those of Reader.
 func (d *Downgrader) Start(b []byte, magic int8, from int64) error {
 	d.magic, d.from, d.records, d.copied, d.strict = magic, from, 0, nil, false
+	d.deflater.fast = true
 	size, err := EntrySize(b)
 	if err != nil {
 		return err
@@ -115,6 +116,7 @@ func (d *Downgrader) Set(dst, b []byte, o SetOptions) ([]byte, error) {
 		return dst, fmt.Errorf("%w: zstd needs message.format.version 0.11 or later", ErrCodec)
 	}
 	d.magic, d.from, d.records, d.copied, d.strict = o.Magic, math.MinInt64, 0, nil, true
+	d.deflater.fast = false
 	defer d.reader.Release()
 	if err := d.reader.Reset(b, o.MaxDecompressed); err != nil {
 		return dst, err

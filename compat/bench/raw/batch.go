@@ -18,6 +18,7 @@ type Batch struct {
 	ValueSize int
 	Timestamp int64 // CreateTime of all records, milliseconds since 1970
 	Seed      uint64
+	Letters   bool // values are of 16 letters instead of random bytes: half of them can be compressed away
 }
 
 // AppendBatch appends the batch; its values are random bytes, so that no layer can compress them. The same Seed gives
@@ -27,7 +28,27 @@ func AppendBatch(dst []byte, b Batch) []byte {
 	for i := range sizes {
 		sizes[i] = b.ValueSize
 	}
-	return appendBatch(dst, sizes, b.Timestamp, b.Seed)
+	start := len(dst)
+	dst = appendBatch(dst, sizes, b.Timestamp, b.Seed)
+	if b.Letters {
+		letters(dst[start:], sizes)
+	}
+	return dst
+}
+
+// letters makes text of the values of a batch.
+func letters(batch []byte, sizes []int) {
+	at := batchOverhead
+	for i, size := range sizes {
+		body := recordBody(i, size)
+		at += varintLen(int64(body)) + body
+		value := batch[at-1-size : at-1]
+		for k := range value {
+			value[k] = 'a' + value[k]&15
+		}
+	}
+	crc := crc32.Checksum(batch[crcFrom:], crc32.MakeTable(crc32.Castagnoli))
+	binary.BigEndian.PutUint32(batch[crcFrom-4:], crc)
 }
 
 // AppendBatchOfSize appends a batch of exactly size bytes in all, with the given number of records of nearly equal

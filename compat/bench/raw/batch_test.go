@@ -51,7 +51,7 @@ func readBatch(t *testing.T, data []byte, records int) []kmsg.Record {
 }
 
 func TestAppendBatch(t *testing.T) {
-	for _, spec := range []Batch{{1, 1024, 1700000000000, 1}, {1, 0, 0, 2}, {500, 100, 1700000000000, 3}, {3, 70000, 1, 4}} {
+	for _, spec := range []Batch{{1, 1024, 1700000000000, 1, false}, {1, 0, 0, 2, false}, {500, 100, 1700000000000, 3, true}, {3, 70000, 1, 4, true}} {
 		data := AppendBatch([]byte("before"), spec)[len("before"):]
 		for i, r := range readBatch(t, data, spec.Records) {
 			if len(r.Value) != spec.ValueSize {

@@ -7,13 +7,15 @@ const (
 	Gregor       = "gregor"
 	KafkaDefault = "kafka"
 	KafkaSynced  = "kafka-sync"
+	KafkaOld     = "kafka-3.9" // the last that serves old clients
 )
 
 // Goal is a bound for gregor's figure.
 type Goal struct {
 	Limit    float64
-	Least    bool // at least Limit; else at most
-	Absolute bool // of the figure itself; else of its ratio to Kafka with its default
+	Least    bool   // at least Limit; else at most
+	Absolute bool   // of the figure itself; else of its ratio to another broker's
+	Against  string // that broker; empty: Kafka with its default
 }
 
 // Metric is one row of the table.
@@ -24,11 +26,13 @@ type Metric struct {
 	Goal  *Goal // nil: none
 }
 
-func least(ratio float64) *Goal    { return &Goal{Limit: ratio, Least: true} }
-func most(ratio float64) *Goal     { return &Goal{Limit: ratio} }
-func atLeast(value float64) *Goal  { return &Goal{Limit: value, Least: true, Absolute: true} }
-func lessThan(value float64) *Goal { return &Goal{Limit: value, Absolute: true} }
-func (g *Goal) met(v float64) bool { return g.Least && v >= g.Limit || !g.Least && v <= g.Limit }
+func least(ratio float64) *Goal     { return &Goal{Limit: ratio, Least: true} }
+func most(ratio float64) *Goal      { return &Goal{Limit: ratio} }
+func leastOf39(ratio float64) *Goal { return &Goal{Limit: ratio, Least: true, Against: KafkaOld} }
+func mostOf39(ratio float64) *Goal  { return &Goal{Limit: ratio, Against: KafkaOld} }
+func atLeast(value float64) *Goal   { return &Goal{Limit: value, Least: true, Absolute: true} }
+func lessThan(value float64) *Goal  { return &Goal{Limit: value, Absolute: true} }
+func (g *Goal) met(v float64) bool  { return g.Least && v >= g.Limit || !g.Least && v <= g.Limit }
 func (g *Goal) String() string {
 	sign, unit := "≤", "×"
 	if g.Least {
@@ -66,6 +70,16 @@ func Metrics() []Metric {
 			Metric{name + "/bare", "… bare sendfile loop of the same files", "GB/s", nil},
 			Metric{name + "/ratio", "… share of the bare loop", "", atLeast(0.9)},
 		)
+	}
+	for _, codec := range []string{"none", "gzip"} {
+		for _, conns := range []int{1, 8} {
+			name := fmt.Sprintf("fetch-v2-%s-%d", codec, conns)
+			m = append(m,
+				Metric{name + "/mb", fmt.Sprintf("Fetch v2, converted, %s, %d connection(s)", codec, conns), "MB/s", leastOf39(1)},
+				Metric{name + "/cpu", "… broker CPU", "s/GB", mostOf39(1)},
+				Metric{name + "/rss", "… broker memory above before, per connection", "MB", nil},
+			)
+		}
 	}
 	return append(m,
 		Metric{"partitions-1000/first", "1,000 new partitions, first 3 batches to each", "ms", nil},

@@ -71,7 +71,11 @@ func verdict(r Results, m Metric) []string {
 	}
 	v := r.median(m.Key, Gregor)
 	if !m.Goal.Absolute {
-		v /= r.median(m.Key, KafkaDefault)
+		against := m.Goal.Against
+		if against == "" {
+			against = KafkaDefault
+		}
+		v /= r.median(m.Key, against)
 	}
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

@@ -41,6 +41,18 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTableAgainst: figures about old clients are compared with the Kafka that serves them.
+func TestTableAgainst(t *testing.T) {
+	r := Results{}
+	r.Add("fetch-v2-none-1/mb", Gregor, 500)
+	r.Add("fetch-v2-none-1/mb", KafkaOld, 250)
+	rows := Table(r, []string{Gregor, KafkaDefault, KafkaOld})
+	want := "Fetch v2, converted, none, 1 connection(s)|MB/s|500|-|250|-|2|≥ 1×|met"
+	if got := strings.Join(rows[1], "|"); len(rows) != 2 || got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestTableWithoutGregor(t *testing.T) {
 	rows := Table(results(), []string{KafkaDefault})
 	if got, want := strings.Join(rows[0], "|"), "|unit|kafka|goal|"; got != want {

@@ -14,23 +14,29 @@ import (
 	"strings"
 )
 
+// Versions of Kafka: the newest, and the last one that serves clients older than 2.1.
 const (
-	kafkaVersion = "4.4.0"
-	kafkaPOM     = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+	KafkaNewest = "4.4.0"
+	KafkaOld    = "3.9.1"
+)
+
+// kafkaPOM names the jars of one version.
+func kafkaPOM(version string) string {
+	return `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>gregor.bench</groupId><artifactId>kafka</artifactId><version>1</version>
 <dependencies>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>` + kafkaVersion + `</version></dependency>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>` + version + `</version></dependency>
 <dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.5</version></dependency>
 </dependencies>
 </project>
 `
-)
+}
 
-// FetchKafka brings Apache Kafka's jars from Maven into a folder below cache unless they are there, and returns it.
-func FetchKafka(ctx context.Context, cache string) (string, error) {
-	dir := filepath.Join(cache, "kafka-"+kafkaVersion)
+// FetchKafka brings the jars of a version of Apache Kafka from Maven into a folder below cache unless they are there, and returns it.
+func FetchKafka(ctx context.Context, cache, version string) (string, error) {
+	dir := filepath.Join(cache, "kafka-"+version)
 	complete := filepath.Join(dir, "complete") // holds the pom that the folder was made from
-	if was, err := os.ReadFile(complete); err == nil && string(was) == kafkaPOM {
+	if was, err := os.ReadFile(complete); err == nil && string(was) == kafkaPOM(version) {
 		return dir, nil
 	}
 	for _, program := range []string{"mvn", "java"} {
@@ -41,15 +47,15 @@ func FetchKafka(ctx context.Context, cache string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(kafkaPOM), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(kafkaPOM(version)), 0o644); err != nil {
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+dir)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("Apache Kafka %s from Maven: %w\n%s", kafkaVersion, err, out)
+		return "", fmt.Errorf("Apache Kafka %s from Maven: %w\n%s", version, err, out)
 	}
-	return dir, os.WriteFile(complete, []byte(kafkaPOM), 0o644)
+	return dir, os.WriteFile(complete, []byte(kafkaPOM(version)), 0o644)
 }
 
 // Kafka is a single KRaft node from the jars in lib, with the heap and collector of Kafka's own start script and
