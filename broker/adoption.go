@@ -120,12 +120,6 @@ func ImportKafka(ctx context.Context, i Import) (*adopt.Plan, error) {
 			return nil, err
 		}
 	}
-	release, err := adopt.Lock(o)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	o.Locked = true
 	plan, err := adopt.Inspect(ctx, o)
 	if err != nil {
 		return nil, err
@@ -133,6 +127,11 @@ func ImportKafka(ctx context.Context, i Import) (*adopt.Plan, error) {
 	if err := plan.Err(); err != nil || i.DryRun {
 		return plan, err
 	}
+	release, err := adopt.Lock(o)
+	if err != nil {
+		return plan, err
+	}
+	defer release()
 	return plan, i.carryOut(ctx, plan, file)
 }
 

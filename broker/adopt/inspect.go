@@ -11,6 +11,7 @@ import (
 
 	"gregor/broker/kraft"
 	"gregor/log/logdir"
+	"gregor/log/vfs"
 )
 
 // inspection is Inspect at work.
@@ -52,7 +53,7 @@ func Empty(o Options) (bool, error) {
 func Inspect(ctx context.Context, o Options) (*Plan, error) {
 	in := &inspection{Options: o, ctx: ctx, plan: &Plan{NodeID: -1}, found: map[string]map[int32]place{}, maxID: -1}
 	if !o.Locked {
-		release, err := Lock(o)
+		release, err := lock(o, logdir.LockForLook)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +71,9 @@ func Inspect(ctx context.Context, o Options) (*Plan, error) {
 }
 
 // Lock takes the locks of the directories, which must exist, so that no broker changes them.
-func Lock(o Options) (release func(), err error) {
+func Lock(o Options) (release func(), err error) { return lock(o, logdir.Lock) }
+
+func lock(o Options, take func(vfs.FS, string) (io.Closer, error)) (release func(), err error) {
 	var locks []io.Closer
 	release = func() {
 		for _, l := range locks {
@@ -82,7 +85,7 @@ func Lock(o Options) (release func(), err error) {
 			release()
 			return nil, errors.Join(fmt.Errorf("%s is not a directory; name the log.dirs of a stopped Kafka", dir), err)
 		}
-		lock, err := logdir.LockForLook(o.FS, dir)
+		lock, err := take(o.FS, dir)
 		if err != nil {
 			release()
 			return nil, err

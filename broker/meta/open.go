@@ -85,7 +85,7 @@ func openError(path string, err error) error {
 	case !errors.Is(err, ErrDamaged):
 		err = fmt.Errorf("%w: %w", ErrDamaged, err) // all else that bbolt says is about the content
 	}
-	return fmt.Errorf("metadata file %s: %w; put a good copy in its place, or move it away to start without topics (their logs stay on disk)", path, err)
+	return fmt.Errorf("metadata file %s: %w; put a good copy in its place, or move it away to have the topics found again by their directories, without their configurations", path, err)
 }
 
 func syncDir(dir string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -119,8 +120,21 @@ func (s *Survey) lookAtDirectories(fsys vfs.FS) error {
 	return nil
 }
 
-// LockForLook takes the lock of a directory, so that no broker changes what is looked at. ErrInUse when one has it.
+// LockForLook takes the lock of a directory, so that no broker changes what is looked at. ErrInUse when one has it. Without the file of the lock
+// nobody has it, and none is made.
 func LockForLook(fsys vfs.FS, dir string) (io.Closer, error) {
+	if _, err := fsys.Stat(filepath.Join(dir, lockFile)); errors.Is(err, fs.ErrNotExist) {
+		return noLock{}, nil
+	}
+	return Lock(fsys, dir)
+}
+
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+// Lock takes the lock of a directory as Open does. ErrInUse when a broker has it.
+func Lock(fsys vfs.FS, dir string) (io.Closer, error) {
 	lock, err := fsys.Lock(filepath.Join(dir, lockFile))
 	if errors.Is(err, vfs.ErrLocked) {
 		return nil, fmt.Errorf("%w: %s; stop that process first", ErrInUse, dir)

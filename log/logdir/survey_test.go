@@ -96,7 +96,13 @@ func TestLookIsKeptOut(t *testing.T) {
 	if err := mem.MkdirAll("/d"); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := LockForLook(mem, "/d")
+	if _, err := LockForLook(mem, "/d"); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := mem.List("/d"); err != nil || len(entries) != 0 {
+		t.Errorf("looking made %v, %v", entries, err)
+	}
+	lock, err := Lock(mem, "/d")
 	if err != nil {
 		t.Fatal(err)
 	}
