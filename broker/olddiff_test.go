@@ -55,6 +55,11 @@ func oldDeviates(step, kafka, is string) bool {
 	case strings.HasPrefix(step, "fetch v") && strings.Contains(step, "format-0.11.0-producer"):
 		// A batch of zstd takes what is converted together with it along there.
 		return strings.HasPrefix(is, "error 0") && strings.HasSuffix(kafka, "offsets [1 2]") && strings.Contains(is, "offsets [1 2 5")
+	case strings.HasPrefix(step, "fetch v") && strings.Contains(step, "format-0.11.0-gzip"):
+		// The promised size is that of the stored bytes: with another compressor the last wrapper may not fit, and comes with the next fetch.
+		_, was, _ := strings.Cut(kafka, "offsets ")
+		_, now, _ := strings.Cut(is, "offsets ")
+		return strings.HasPrefix(is, "error 0 hw 32 compressed") && len(now) > 20 && strings.HasPrefix(was, strings.TrimSuffix(now, "]"))
 	case strings.Contains(step, "marked at "):
 		// Batches come twice there when those before them were left out, and a client cannot step over the last marker. TestFetchOldMarkers.
 		return strings.Contains(kafka, "[4 5 6 4 5 6 ") || strings.Contains(kafka, "[8 9 10 8") || strings.Contains(kafka, " 12 bytes")
