@@ -31,7 +31,7 @@ func (p *offsetsPartition) appendWrite(w *group.Write) (log.Appended, error) {
 	}
 	p.foreign.Store(true)
 	who := batch.Producer{ID: w.Producer.ID, Epoch: w.Producer.Epoch} // sequence 0, as in Kafka
-	b, h, err := build(p.broker, batch.Options{LeaderEpoch: -1, Producer: &who, Transactional: true}, w.Records)
+	b, h, err := build(p.broker, batch.Options{LeaderEpoch: -1, Codec: p.c.codec(), Producer: &who, Transactional: true}, w.Records)
 	if err != nil {
 		return log.Appended{}, err
 	}
@@ -40,7 +40,7 @@ func (p *offsetsPartition) appendWrite(w *group.Write) (log.Appended, error) {
 
 // appendRecords writes records as one batch.
 func (p *offsetsPartition) appendRecords(records []group.Record) (log.Appended, error) {
-	b, h, err := build(p.broker, batch.Options{LeaderEpoch: -1}, records)
+	b, h, err := build(p.broker, batch.Options{LeaderEpoch: -1, Codec: p.c.codec()}, records)
 	if err != nil {
 		return log.Appended{}, err
 	}
@@ -50,5 +50,8 @@ func (p *offsetsPartition) appendRecords(records []group.Record) (log.Appended, 
 	}
 	return appended, err
 }
+
+// codec is that of offsets.topic.compression.codec.
+func (c *coordinator) codec() batch.Codec { return batch.Codec(c.broker.conf.OffsetsTopicCodec) }
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }

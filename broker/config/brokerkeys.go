@@ -140,6 +140,7 @@ func internalTopicKeys() []key {
 		{name: "offsets.topic.num.partitions", typ: Int, def: "50", rule: atLeast(1), doc: "Partitions of __consumer_offsets."},
 		{name: "offsets.topic.replication.factor", typ: Short, def: "3", rule: atLeast(1), moot: "1", idle: noReplicas,
 			doc: "Replicas of __consumer_offsets. More than there are brokers means as many as there are."},
+		{name: "offsets.topic.compression.codec", typ: Int, def: "0", rule: between{0, 4}, doc: "How batches of __consumer_offsets are compressed: 0 not at all, 1 gzip, 2 snappy, 3 lz4, 4 zstd."},
 		{name: "offsets.topic.segment.bytes", typ: Int, def: "104857600", rule: atLeast(1), doc: "segment.bytes of __consumer_offsets."},
 		{name: "offsets.retention.minutes", typ: Int, def: "10080", rule: atLeast(1),
 			doc: "Minutes that the offsets of a group without members are kept."},

@@ -48,6 +48,7 @@ type Server struct {
 	OffsetsTopicPartitions     int32
 	OffsetsTopicReplication    int16
 	OffsetsTopicSegmentBytes   int32
+	OffsetsTopicCodec          int8 // number of the codec, as in a batch
 	GroupMinSession            time.Duration
 	GroupMaxSession            time.Duration
 	GroupInitialDelay          time.Duration
@@ -144,6 +145,7 @@ func (s *Server) fill() {
 	s.OffsetsTopicPartitions = int32(s.integer("offsets.topic.num.partitions"))
 	s.OffsetsTopicReplication = int16(s.integer("offsets.topic.replication.factor"))
 	s.OffsetsTopicSegmentBytes = int32(s.integer("offsets.topic.segment.bytes"))
+	s.OffsetsTopicCodec = int8(s.integer("offsets.topic.compression.codec"))
 	s.GroupMinSession = s.duration("group.min.session.timeout.ms")
 	s.GroupMaxSession = s.duration("group.max.session.timeout.ms")
 	s.GroupInitialDelay = max(0, s.duration("group.initial.rebalance.delay.ms"))

@@ -164,7 +164,6 @@ group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms g
 group.consumer.session.timeout.ms group.coordinator.append.linger.ms group.coordinator.background.threads
 group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols group.coordinator.threads
 offsets.commit.required.acks offsets.load.buffer.size offsets.storage
-offsets.topic.compression.codec
 `
 	keysNoTxns = `
 add.partitions.to.txn.retry.backoff.ms transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
