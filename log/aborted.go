@@ -316,6 +316,32 @@ func (r *recovery) beginAborted(from int64) error {
 	return nil
 }
 
+// proveUnsynced compares the transaction indexes above the recovery point with the log after an unclean stop, so that the files are right for
+// whoever else opens them. A log that nothing says had a transaction is left to its first reader.
+func (r *recovery) proveUnsynced() error {
+	if r.clean || r.fast || !r.hadTransactions() {
+		return nil
+	}
+	for i := len(r.list) - 1; i >= 0; i-- {
+		if i < len(r.list)-1 && r.list[i+1].base <= r.point {
+			break
+		}
+		if err := r.prove(r.list[:i+1], r.list[i].base); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *recovery) hadTransactions() bool {
+	for key := range r.inv.files {
+		if key.ext == txnExt {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.producers.Entries(), func(e producer.Entry) bool { return e.CoordinatorEpoch >= 0 || e.TxnFirstOffset >= 0 })
+}
+
 // noteAborted adds a transaction that the replay saw end.
 func (r *recovery) noteAborted(c *producer.Completed) {
 	i := r.list.find(c.LastOffset)

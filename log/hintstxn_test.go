@@ -169,3 +169,33 @@ func FuzzDecodeAborted(f *testing.F) {
 		}
 	})
 }
+
+// TestTxnIndexAfterCrash: recovery leaves transaction indexes as they were, or makes them anew for what lies above the recovery point, although
+// nobody reads.
+func TestTxnIndexAfterCrash(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		o, _ := txnLog(t, false)
+		o.RecoveryPoint = 0
+		before := txnFiles(t, o)
+		if lost {
+			removeFiles(t, o, txnExt)
+			for name := range before { // one of them is there, but empty
+				f, err := o.FS.Create(filepath.Join(o.Dir, name))
+				must(t, err)
+				must(t, f.Close())
+				break
+			}
+		}
+		l := mustOpen(t, o)
+		must(t, l.Close())
+		after := txnFiles(t, o)
+		if len(after) != len(before) {
+			t.Errorf("lost %v: %d files, were %d", lost, len(after), len(before))
+		}
+		for name, b := range after {
+			if !bytes.Equal(b, before[name]) {
+				t.Errorf("lost %v: %s has %d bytes, had %d", lost, name, len(b), len(before[name]))
+			}
+		}
+	}
+}

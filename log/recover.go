@@ -26,6 +26,10 @@ func Open(o Options) (*Log, error) {
 	}
 	l.snapshots.offsets = r.inv.snapshots
 	l.changed = l.changed || !r.clean
+	if err := r.proveUnsynced(); err != nil {
+		l.Abandon()
+		return nil, fmt.Errorf("opening log %s: %w", o.Dir, err)
+	}
 	if l.unsynced() {
 		l.markDirty()
 	}

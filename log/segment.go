@@ -177,7 +177,11 @@ func (s *segment) addTime() {
 // files are not synced.
 func (s *segment) seal() error {
 	s.addTime()
-	if err := errors.Join(s.offsets.seal(), s.times.seal(), s.aborted.seal()); err != nil {
+	err := errors.Join(s.offsets.seal(), s.times.seal())
+	if s.proven.Load() != unproven { // else nobody has looked at the file yet
+		err = errors.Join(err, s.aborted.seal())
+	}
+	if err != nil {
 		return fmt.Errorf("writing the indexes of %s: %w", s.path(logExt), err)
 	}
 	return nil
