@@ -121,9 +121,13 @@ func (l *Log) takeBack(s *segment, err error) error {
 	return err
 }
 
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // storageFailed tells a full disk, which passes, from a failing one, which takes the log offline.
 func (l *Log) storageFailed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if isNoSpace(err) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
 	}
 	if errors.Is(err, io.ErrShortWrite) {

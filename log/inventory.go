@@ -36,6 +36,15 @@ func (l *Log) takeInventory() (*inventory, error) {
 	if err != nil {
 		return nil, err
 	}
+	swapped, err := l.endSwaps(entries)
+	if err != nil {
+		return nil, err
+	}
+	if swapped {
+		if entries, err = l.fs.List(dir); err != nil {
+			return nil, err
+		}
+	}
 	for _, e := range entries {
 		if err := inv.add(l, e.Name()); err != nil {
 			return nil, err
@@ -47,13 +56,9 @@ func (l *Log) takeInventory() (*inventory, error) {
 func (inv *inventory) add(l *Log, name string) error {
 	path := filepath.Join(l.Dir(), name)
 	switch filepath.Ext(name) {
-	case deletedExt, ".cleaned", ".tmp":
+	case deletedExt, cleanedExt, ".tmp":
 		l.logger.Info("removing a file that an earlier process left", "file", path)
 		return l.fs.Remove(path)
-	case ".swap":
-		// The output of a finished compaction whose old segments may be gone already: it may be the only copy.
-		l.logger.Error("leaving an unfinished swap of a compacted segment alone; its records are not served", "file", path)
-		return nil
 	}
 	if name == epochFile {
 		inv.epochs = true

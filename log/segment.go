@@ -52,6 +52,8 @@ func parseFileName(name string) (offset int64, ext string, ok bool) {
 type segment struct {
 	log  *Log
 	base int64
+	// suffix goes after the names of the files: the output of compaction has one, and is not shared.
+	suffix string
 
 	data    sharedFile
 	offsets sparse
@@ -102,7 +104,7 @@ func newSegment(l *Log, base int64) *segment {
 	return s
 }
 
-func (s *segment) name(ext string) string { return fileName(s.base, ext) }
+func (s *segment) name(ext string) string { return fileName(s.base, ext) + s.suffix }
 func (s *segment) path(ext string) string { return filepath.Join(s.log.Dir(), s.name(ext)) }
 
 // pin makes s a segment that is written to through f, the handle that readers share.

@@ -77,6 +77,12 @@ func (h *Header) Transactional() bool { return h.Attributes&AttrTransactional !=
 // Control reports if the batch holds a transaction marker or another control record.
 func (h *Header) Control() bool { return h.Attributes&AttrControl != 0 }
 
+// DeleteHorizon is the time in milliseconds from which the tombstones, or the marker, of the batch may be removed; ok is false while
+// compaction has not set it. It takes the place of the base timestamp.
+func (h *Header) DeleteHorizon() (ms int64, ok bool) {
+	return h.BaseTimestamp, h.Attributes&AttrDeleteHorizon != 0
+}
+
 // LastSequence is the sequence number of the last record; sequences wrap from 2147483647 to 0.
 func (h *Header) LastSequence() int32 { return AddSequence(h.BaseSequence, h.LastDelta) }
 

@@ -164,6 +164,7 @@ func (r *Reader) nextLegacy(rec *Record) (bool, error) {
 	if r.legacy.wrapped && (m.attributes&7 != 0 || m.magic != r.header.Magic) {
 		return false, fmt.Errorf("%w: message of magic %d and codec %d in a compressed set of magic %d", ErrInvalid, m.magic, m.attributes&7, r.header.Magic)
 	}
+	r.raw = b
 	*rec = Record{Offset: offset, Timestamp: m.timestamp, Key: m.key, Value: m.value}
 	if r.header.Magic == 1 && r.header.Attributes&AttrLogAppendTime != 0 {
 		rec.Timestamp = r.header.MaxTimestamp

@@ -10,6 +10,7 @@ type Reader struct {
 	header   Header
 	body     []byte // rest of the records of a magic 2 batch that is not compressed
 	left     int    // records to come, magic 2
+	raw      []byte // the last record as it is stored, for Rebuilder
 	plain    bool
 	legacy   legacy
 	err      error
@@ -27,7 +28,7 @@ func (r *Reader) Reset(b []byte, maxDecompressed int64) error {
 func (r *Reader) Release() {
 	r.inflater.release()
 	r.window.release()
-	r.header, r.body, r.left, r.plain, r.legacy, r.err = Header{}, nil, 0, false, legacy{}, nil
+	r.header, r.body, r.left, r.raw, r.plain, r.legacy, r.err = Header{}, nil, 0, nil, false, legacy{}, nil
 }
 
 func (r *Reader) reset(b []byte, limit int64) error {
@@ -97,6 +98,7 @@ func (r *Reader) next(rec *Record) (bool, error) {
 	if err := decodeRecord(b, rec); err != nil {
 		return false, err
 	}
+	r.raw = b
 	rec.Offset += r.header.BaseOffset
 	rec.Timestamp += r.header.BaseTimestamp
 	if r.header.Attributes&AttrLogAppendTime != 0 {

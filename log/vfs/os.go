@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 // OS returns the real file system. A value keeps one descriptor open for each directory given to SyncAll or
 // PrepareSyncAll, until it is garbage.
 func OS() FS { return &osFS{} }
+
+// SetModTime implements ModTimeSetter.
+func (*osFS) SetModTime(name string, at time.Time) error { return os.Chtimes(name, time.Time{}, at) }
 
 type osFS struct {
 	// syncfsReports answers once whether syncfs(2) of this kernel can be trusted.

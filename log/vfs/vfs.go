@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"syscall"
+	"time"
 )
 
 // ErrUnsupported is returned by an operation that this file system does not have (SyncAll on a kernel whose
@@ -86,6 +87,12 @@ type SyncAllPreparer interface {
 type DeviceTeller interface {
 	// Device is a number of the device that holds dir. Directories with the same one are synced by one SyncAll.
 	Device(dir string) (uint64, error)
+}
+
+// ModTimeSetter is implemented by file systems that can set when a file was changed last, to the millisecond at least. It is for compaction, whose output is
+// as old as what it was made from, and is durable with the file's content.
+type ModTimeSetter interface {
+	SetModTime(name string, at time.Time) error
 }
 
 // ReadFile reads a whole small file, refusing one larger than limit bytes before allocating for it.

@@ -292,6 +292,18 @@ func (f *FS) syncTree(n *inode) {
 	}
 }
 
+// SetModTime implements vfs.ModTimeSetter.
+func (f *FS) SetModTime(name string, at time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.lookup(name)
+	if err != nil {
+		return fail("chtimes", name, err)
+	}
+	n.mtime = at
+	return nil
+}
+
 func (f *FS) Lock(name string) (io.Closer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"time"
 
 	"gregor/log/vfs"
 )
@@ -173,6 +174,14 @@ func (f *FS) Device(dir string) (uint64, error) {
 		return d.Device(dir)
 	}
 	return 0, vfs.ErrUnsupported
+}
+
+// SetModTime is passed on.
+func (f *FS) SetModTime(name string, at time.Time) error {
+	if s, ok := f.inner.(vfs.ModTimeSetter); ok {
+		return s.SetModTime(name, at)
+	}
+	return nil
 }
 
 func (f *FS) Rename(oldName, newName string) error {
