@@ -1,6 +1,9 @@
 // Package log is the segmented log of one partition, on disk in Apache Kafka's formats: `%020d.log` segments of record batches with their
 // sparse .index and .timeindex, .txnindex of aborted transactions, .snapshot files of producer state and the leader-epoch-checkpoint.
 //
+// Entries may be of any magic, and mixed: batches of magic 2, messages of magic 0 and 1, and compressed sets of those, whose entry has the offset
+// of its last record.
+//
 // Promise. Append returns after the bytes are written to the operating system; they become visible to consumers when the high watermark passes
 // them. With FlushMessages 1 (the default) the high watermark moves only over synced bytes: nobody reads what a power cut could take back. After a
 // crash Open cuts a torn tail at the last whole, valid batch above the recovery point; damage below it is a *CorruptError, never a silent loss.

@@ -16,7 +16,8 @@
 // one frame (see budget for why that holds, and why frames that wait for memory do not wait for ever), apart from the chunk of 16 KiB that a
 // connection may read into: requests that fit it never wait for memory. What a frame only announces is not counted and hinders nobody.
 // An idle connection holds no buffer. Answers are built in pooled buffers; file sections go out by sendfile on plain TCP on Linux
-// and by a pooled copy elsewhere or when they are small.
+// and by a pooled copy elsewhere or when they are small. A section may also be a Stream, whose bytes are made on the connection's goroutine
+// while they are sent: it holds one piece at a time.
 //
 // Goroutines: Server owns one per listener and one per connection; Shutdown ends and awaits all.
 //
