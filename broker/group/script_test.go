@@ -80,7 +80,7 @@ type player struct {
 	now  Instant
 	hold bool // writes are not durable by themselves
 	open []Write
-	log  []Record // durable
+	log  []logged // durable
 	out  []string
 }
 
@@ -89,6 +89,14 @@ func newPlayer(t *testing.T) *player {
 	p.conf = Config{MinSession: 6 * time.Second, MaxSession: 30 * time.Minute, MaxSize: math.MaxInt32, Retention: 7 * 24 * time.Hour}
 	p.g = New("g", &p.conf)
 	return p
+}
+
+// logged is what is in the log: a record, in a producer's transaction if it has one, or the marker that ends that.
+type logged struct {
+	Record
+	producer *Producer
+	marker   bool
+	commit   bool
 }
 
 // args are key=value words.
@@ -170,6 +178,13 @@ func (p *player) play(words []string) {
 
 func (p *player) playMore(verb, who string, plain []string, a args) {
 	switch verb {
+	case "txn-commit":
+		c := &TxnCommit{Commit: *p.commit(a), Producer: Producer{ID: a.number(p.t, "producer", 7)}}
+		p.show(p.g.CommitTxn(p.now, who, c))
+	case "txn-end":
+		m := logged{producer: &Producer{ID: a.number(p.t, "producer", 7)}, marker: true, commit: who == "commit"}
+		p.log = append(p.log, m)
+		p.show(p.g.EndTxn(p.now, m.producer.ID, m.commit))
 	case "hold":
 		p.hold = true
 	case "stored":
@@ -240,8 +255,12 @@ func (p *player) show(e Effects) {
 		p.say("%v <- %s", r.To, answerText(r))
 	}
 	for _, w := range e.Writes {
+		in := ""
+		if w.Producer != nil {
+			in = fmt.Sprintf(" in transaction of %d", w.Producer.ID)
+		}
 		for _, r := range w.Records {
-			p.say("write %s", recordText(p.t, r))
+			p.say("write %s%s", recordText(p.t, r), in)
 		}
 		p.open = append(p.open, w)
 	}
@@ -256,7 +275,9 @@ func (p *player) settle(err *kerr.Error) {
 	p.open = nil
 	for _, w := range open {
 		if err == nil {
-			p.log = append(p.log, w.Records...)
+			for _, r := range w.Records {
+				p.log = append(p.log, logged{Record: r, producer: w.Producer})
+			}
 		}
 		p.show(p.g.Stored(p.now, w.Seq, err))
 	}
@@ -266,8 +287,15 @@ func (p *player) settle(err *kerr.Error) {
 func (p *player) restart() {
 	p.g, p.open = New("g", &p.conf), nil
 	for _, r := range p.log {
+		if r.marker {
+			p.g.EndTxn(p.now, r.producer.ID, r.commit)
+			continue
+		}
 		k, err := ParseKey(r.Key)
-		if err == nil {
+		switch {
+		case err == nil && r.producer != nil:
+			err = p.g.ReplayTxn(r.producer.ID, k, r.Value)
+		case err == nil:
 			err = p.g.Replay(k, r.Value)
 		}
 		if err != nil {
@@ -293,6 +321,9 @@ func (p *player) offsets() {
 	var all []string
 	for at, o := range p.g.AllCommitted {
 		all = append(all, fmt.Sprintf("%s/%d=%d epoch=%d metadata=%q", at.Topic, at.Number, o.Offset, o.LeaderEpoch, o.Metadata))
+	}
+	for at := range p.g.AllUnstable {
+		all = append(all, fmt.Sprintf("%s/%d unstable", at.Topic, at.Number))
 	}
 	slices.Sort(all)
 	p.out = append(p.out, all...)
