@@ -1,62 +1,19 @@
 package broker
 
 import (
-	"encoding/json"
-	"flag"
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 	"regexp"
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-var (
-	recordFrom = flag.String("record", "", "address of an Apache Kafka whose answers TestRecordGroups is to write down")
-	recordTo   = flag.String("record-to", "", "file of testdata/groups for them")
-)
-
-// TestGroupsAsKafka plays requests at every version and compares the answers, field by field, with those that Apache Kafka gave to the same ones
-// (testdata/groups, written by TestRecordGroups against brokers with group.initial.rebalance.delay.ms=0). Member ids and addresses are renamed.
-func TestGroupsAsKafka(t *testing.T) {
-	files, err := filepath.Glob("testdata/groups/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recorded answers: %v", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := startBroker(t, t.TempDir(), quickGroups()...)
-			got := map[string]string{}
-			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-			var ranges map[int16][2]int16
-			if err := json.Unmarshal([]byte(lines[0]), &ranges); err != nil {
-				t.Fatal(err)
-			}
-			lines = lines[1:]
-			for _, s := range playGroups(t, b.Addr(), ranges) {
-				got[s.name] = s.answer
-			}
-			if len(lines) < 400 {
-				t.Fatalf("only %d lines", len(lines))
-			}
-			for i := 0; i+1 < len(lines); i += 2 {
-				if want, is := strings.TrimSpace(lines[i+1]), got[lines[i]]; is != want && !deviates(name, lines[i]) {
-					t.Errorf("%s\n got   %s\n Kafka %s", lines[i], is, want)
-				}
-			}
-		})
-	}
-}
+// TestGroupsAsKafka compares answers with those of Apache Kafka (testdata/groups, written by TestRecordGroups against brokers with
+// group.initial.rebalance.delay.ms=0). Member ids and addresses are renamed.
+func TestGroupsAsKafka(t *testing.T) { asKafka(t, "groups", quickGroups(), playGroups, deviates) }
 
 // deviates reports if an answer is known to differ from that version of Kafka, because versions of Kafka differ from each other. We do as the
 // newest does.
@@ -83,56 +40,21 @@ func deviates(file, step string) bool {
 }
 
 // TestRecordGroups writes the answers of another broker down.
-func TestRecordGroups(t *testing.T) {
-	if *recordFrom == "" {
-		t.Skip("needs -record ADDRESS of an Apache Kafka, and -record-to NAME.txt")
-	}
-	ranges := rangesOf(t, *recordFrom)
-	head, err := json.Marshal(ranges)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	out.Write(append(head, '\n'))
-	for _, s := range playGroups(t, *recordFrom, ranges) {
-		fmt.Fprintf(&out, "%s\n  %s\n", s.name, s.answer)
-	}
-	if err := os.WriteFile(filepath.Join("testdata/groups", *recordTo), []byte(out.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// played is one request with its answer.
-type played struct{ name, answer string }
+func TestRecordGroups(t *testing.T) { writeDown(t, "groups", playGroups) }
 
 // groupPlay is one run of all requests against one broker.
 type groupPlay struct {
-	t       *testing.T
-	addr    string
-	c       *client
-	ranges  map[int16][2]int16
+	*play
 	ids     []string // member ids, renamed to m0, m1, …
 	topicID [16]byte
 	group   string         // the present one
-	count   map[string]int // of answers with a name
 	unique  *regexp.Regexp // a member id
-	out     []played
-}
-
-// rangesOf asks a broker for its versions.
-func rangesOf(t *testing.T, addr string) map[int16][2]int16 {
-	p := &groupPlay{t: t, addr: addr}
-	ranges := map[int16][2]int16{}
-	for _, k := range ask[*kmsg.ApiVersionsResponse](p.dial(), 0, kmsg.NewPtrApiVersionsRequest()).ApiKeys {
-		ranges[k.ApiKey] = [2]int16{k.MinVersion, k.MaxVersion}
-	}
-	return ranges
 }
 
 // playGroups sends all requests that a broker with these versions knows.
 func playGroups(t *testing.T, addr string, ranges map[int16][2]int16) []played {
-	p := &groupPlay{t: t, addr: addr, ranges: ranges, count: map[string]int{}, unique: regexp.MustCompile(`^\w+-[0-9a-f-]{36}$`)}
-	p.c = p.dial()
+	p := &groupPlay{play: newPlay(t, addr, ranges), unique: regexp.MustCompile(`^\w+-[0-9a-f-]{36}$`)}
+	p.play.renamed, p.play.learn = p.renamed, p.learn
 	p.prepare()
 	p.coordinators()
 	p.unknown()
@@ -144,16 +66,6 @@ func playGroups(t *testing.T, addr string, ranges map[int16][2]int16) []played {
 	}
 	p.offsetsOnly()
 	return p.out
-}
-
-func (p *groupPlay) dial() *client {
-	conn, err := net.Dial("tcp", p.addr)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(2 * time.Minute))
-	return &client{t: p.t, conn: conn, id: "play"}
 }
 
 // prepare makes the topic and waits until the coordinator is ready.
@@ -188,52 +100,11 @@ func (p *groupPlay) prepare() {
 	}
 }
 
-// step sends one request, if the broker has the version, and notes the answer.
-func (p *groupPlay) step(name string, version int16, r kmsg.Request) kmsg.Response {
-	p.t.Helper()
-	span, ok := p.ranges[r.Key()]
-	if !ok || version < span[0] || version > span[1] {
-		return nil
-	}
-	if version == 0 && (r.Key() == 8 || r.Key() == 9) {
-		return nil // Kafka has these offsets in ZooKeeper, or does not know them
-	}
-	r.SetVersion(version)
-	p.c.send(r)
-	resp := p.c.receive(r, p.c.next)
-	p.note(name, resp)
-	return resp
-}
-
-// upTo sends a request at the version, or the nearest that the broker knows.
-func (p *groupPlay) upTo(name string, version int16, r kmsg.Request) kmsg.Response {
-	p.t.Helper()
-	span := p.ranges[r.Key()]
-	return p.step(name, min(max(version, span[0]), span[1]), r)
-}
-
-func (p *groupPlay) note(name string, resp kmsg.Response) {
-	p.t.Helper()
+// learn takes a member id down before it is renamed.
+func (p *groupPlay) learn(resp kmsg.Response) {
 	if j, ok := resp.(*kmsg.JoinGroupResponse); ok && j.MemberID != "" && !strings.HasPrefix(j.MemberID, "bogus") {
 		p.remember(j.MemberID)
 	}
-	raw, err := json.Marshal(resp)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		p.t.Fatal(err)
-	}
-	raw, err = json.Marshal(p.renamed(tree))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	name = fmt.Sprintf("%s v%d: %s", kmsg.NameForKey(resp.Key()), resp.GetVersion(), name)
-	if p.count[name]++; p.count[name] > 1 {
-		name += fmt.Sprint(" #", p.count[name])
-	}
-	p.out = append(p.out, played{name, string(raw)})
 }
 
 func (p *groupPlay) remember(id string) {

@@ -24,6 +24,8 @@ func (b *Broker) handleDescribeTransactions(_ context.Context, _ *wire.Request, 
 		out.Topics = []kmsg.DescribeTransactionsResponseTransactionStateTopic{}
 		p, err := b.txns.find(id)
 		switch {
+		case id == "":
+			out.ErrorCode = kerr.InvalidRequest.Code
 		case err != nil:
 			out.ErrorCode = err.Code
 		case !p.read(id, func(t *txn.Txn) { out = t.Describe() }), out.State == txn.Dead.String():

@@ -116,8 +116,8 @@ type world struct {
 	nextID  int64
 	all     []*transaction
 
-	open []Write // not durable, oldest first
-	log  []Record
+	open  []Write // not durable, oldest first
+	log   []Record
 	marks []mark
 
 	failure string
