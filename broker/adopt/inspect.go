@@ -230,10 +230,10 @@ func (in *inspection) lostSecurity(m *kraft.Image) {
 		}
 	}
 	for of, keys := range m.Configs {
-		if of.Type != kraft.BrokerResource || of.Name == "" && len(keys) == 1 && keys["min.insync.replicas"] == "1" { // what every new cluster has
-			continue
-		}
-		for key := range keys {
+		for key, value := range keys {
+			if of.Type != kraft.BrokerResource || of.Name == "" && key == "min.insync.replicas" && value == "1" { // what every new cluster has
+				continue
+			}
 			in.plan.Lost = append(in.plan.Lost, fmt.Sprintf("broker setting %s (of broker %q) was changed at run time; put it into server.properties", key, of.Name))
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 
 	"gregor/log/vfs"
@@ -15,19 +17,67 @@ import (
 // idempotent producer, clean stop. DumpLogSegments says the same as the tests below.
 const golden = "testdata/kafka-4.4.0"
 
+// secured is what Kafka 4.4.0 left after: topics a (then grown to three partitions), b and gone (then deleted), two ACLs of which one was
+// removed, a SCRAM credential, two quotas, a broker setting, a producer. Its last snapshot is of the moment before the stop.
+const secured = "testdata/kafka-4.4.0-secured"
+
+// TestSnapshotIsAsGoodAsTheLog reads both and compares.
+func TestSnapshotIsAsGoodAsTheLog(t *testing.T) {
+	const snapshotName = "00000000000000000042-0000000001.checkpoint"
+	both := copyFrom(t, secured, -1)
+	withSnapshot := mustRead(t, both, "/d")
+	if err := both.Remove("/d/" + snapshotName); err != nil {
+		t.Fatal(err)
+	}
+	alone := mustRead(t, both, "/d")
+	withSnapshot.Image.unknown, alone.Image.unknown = nil, nil // a snapshot has no empty records
+	if !reflect.DeepEqual(withSnapshot, alone) {
+		t.Errorf("with snapshot:\n%+v\nlog alone:\n%+v", withSnapshot.Image, alone.Image)
+	}
+	m := alone.Image
+	if names := m.TopicNames(); !slices.Equal(names, []string{"a", "b"}) || len(m.Topic("a").Partitions) != 3 {
+		t.Errorf("topics %v", names)
+	}
+	if m.ACLs() != 1 || m.Quotas() != 2 || m.Credentials() != 1 || m.Tokens() != 0 {
+		t.Errorf("%d ACLs, %d quotas, %d credentials, %d tokens", m.ACLs(), m.Quotas(), m.Credentials(), m.Tokens())
+	}
+	if m.Configs[Resource{BrokerResource, ""}]["log.cleaner.threads"] != "2" || m.Configs[Resource{TopicResource, "gone"}] != nil {
+		t.Errorf("configurations %v", m.Configs)
+	}
+}
+
+// TestWriteKeepsWhatIsNotOurs: what is said of ACLs and quotas is not touched.
+func TestWriteKeepsWhatIsNotOurs(t *testing.T) {
+	mem := copyFrom(t, secured, -1)
+	w := wanted(t)
+	if _, err := Write(mem, "/d", w); err != nil {
+		t.Fatal(err)
+	}
+	st := mustRead(t, mem, "/d")
+	check(t, st, w)
+	if m := st.Image; m.ACLs() != 1 || m.Quotas() != 2 || m.Credentials() != 1 {
+		t.Errorf("%d ACLs, %d quotas, %d credentials", m.ACLs(), m.Quotas(), m.Credentials())
+	}
+}
+
 // copyIn puts the golden files into a file system in memory, cut to size where that is not negative.
 func copyIn(t testing.TB, cut int64) vfs.FS {
+	t.Helper()
+	return copyFrom(t, golden, cut)
+}
+
+func copyFrom(t testing.TB, from string, cut int64) vfs.FS {
 	t.Helper()
 	mem := crashfs.New()
 	if err := mem.MkdirAll("/d"); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := os.ReadDir(golden)
+	entries, err := os.ReadDir(from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(golden, e.Name()))
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
