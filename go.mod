@@ -12,6 +12,7 @@ require go.etcd.io/bbolt v1.5.0
 
 require (
 	github.com/VictoriaMetrics/metrics v1.45.0
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/klauspost/compress v1.20.4
 	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/spf13/cobra v1.10.2

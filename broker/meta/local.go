@@ -112,7 +112,7 @@ func (l *Local) begin(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !validPath(path) {
+	if !ValidPath(path) {
 		return fmt.Errorf("%q: %w", path, ErrBadPath)
 	}
 	l.state.RLock()
@@ -166,7 +166,7 @@ func (l *Local) Multi(ctx context.Context, ops ...Op) error {
 func (l *Local) run(s *stage, ops []Op) error {
 	writes := false
 	for _, op := range ops {
-		if op.kind == opCheck {
+		if op.kind == OpCheck {
 			continue
 		}
 		_, isEphemeral := l.ephemeral[op.path]

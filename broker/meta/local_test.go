@@ -250,7 +250,7 @@ func (m model) clone() model {
 func (m model) do(op Op) bool {
 	n, ok := m[op.path]
 	parent, _ := split(op.path)
-	if op.kind == opCreate {
+	if op.kind == OpCreate {
 		if _, hasParent := m[parent]; ok || !hasParent {
 			return false
 		}
@@ -261,9 +261,9 @@ func (m model) do(op Op) bool {
 		return false
 	}
 	switch op.kind {
-	case opSet:
+	case OpSet:
 		m[op.path] = node{version: n.version + 1, data: op.data}
-	case opDelete:
+	case OpDelete:
 		for p := range m {
 			if up, _ := split(p); up == op.path && p != "/" {
 				return false

@@ -47,7 +47,8 @@ func split(path string) (parent, name string) {
 // maxPath is the longest path in bytes; the file takes keys of 32 KiB.
 const maxPath = 16 << 10
 
-func validPath(path string) bool {
+// ValidPath says whether a path is "/" or "/name/name" and not too long.
+func ValidPath(path string) bool {
 	if path == "/" {
 		return true
 	}
@@ -145,11 +146,11 @@ func (s *stage) apply(ops []Op) error {
 }
 
 func (s *stage) do(op Op) error {
-	if !validPath(op.path) {
+	if !ValidPath(op.path) {
 		return ErrBadPath
 	}
 	n, life, ok := s.get(op.path)
-	if op.kind == opCreate {
+	if op.kind == OpCreate {
 		if ok {
 			return ErrNodeExists
 		}
@@ -162,9 +163,9 @@ func (s *stage) do(op Op) error {
 		return fmt.Errorf("%w: %d, not %d", ErrBadVersion, n.version, op.version)
 	}
 	switch op.kind {
-	case opSet:
+	case OpSet:
 		return s.put(op.path, node{version: n.version + 1, data: op.data}, life)
-	case opDelete:
+	case OpDelete:
 		if op.path == "/" {
 			return ErrBadPath
 		}

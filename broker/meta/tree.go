@@ -35,53 +35,70 @@ const (
 
 // Op is one step of a Multi. Make it with CreateOp, SetOp, DeleteOp or CheckOp.
 type Op struct {
-	kind    opKind
+	kind    OpKind
 	path    string
 	data    []byte
 	version int32
 	life    Kind
 }
 
-type opKind int8
+// OpKind is what an Op does.
+type OpKind int8
 
+// The kinds of ops.
 const (
-	opCreate opKind = iota
-	opSet
-	opDelete
-	opCheck
+	OpCreate OpKind = iota
+	OpSet
+	OpDelete
+	OpCheck
 )
 
-func (k opKind) String() string {
+func (k OpKind) String() string {
 	switch k {
-	case opCreate:
+	case OpCreate:
 		return "create"
-	case opSet:
+	case OpSet:
 		return "set"
-	case opDelete:
+	case OpDelete:
 		return "delete"
-	case opCheck:
+	case OpCheck:
 		return "check"
 	}
 	return "do nothing to"
 }
 
+// Kind is what the op does.
+func (o *Op) Kind() OpKind { return o.kind }
+
+// Path is the node that it is about.
+func (o *Op) Path() string { return o.path }
+
+// Data is what the node is to hold. It belongs to the op.
+func (o *Op) Data() []byte { return o.data }
+
+// Version is the one that the node must have, or AnyVersion.
+func (o *Op) Version() int32 { return o.version }
+
+// Life is how long a node that is made lives.
+func (o *Op) Life() Kind { return o.life }
+
 // CreateOp makes a node. Its parent must exist.
 func CreateOp(path string, data []byte, kind Kind) Op {
-	return Op{kind: opCreate, path: path, data: data, life: kind}
+	return Op{kind: OpCreate, path: path, data: data, life: kind}
 }
 
 // SetOp replaces a node's data if it has the given version.
 func SetOp(path string, data []byte, version int32) Op {
-	return Op{kind: opSet, path: path, data: data, version: version}
+	return Op{kind: OpSet, path: path, data: data, version: version}
 }
 
 // DeleteOp removes a node without children if it has the given version.
 func DeleteOp(path string, version int32) Op {
-	return Op{kind: opDelete, path: path, version: version}
+	return Op{kind: OpDelete, path: path, version: version}
 }
 
 // CheckOp fails the Multi unless the node has the given version.
-func CheckOp(path string, version int32) Op { return Op{kind: opCheck, path: path, version: version} }
+func CheckOp(path string, version int32) Op { return Op{kind: OpCheck, path: path, version: version} }
 
 // Event says that a watched node or its list of children changed. What it is now must be read again.
 type Event struct {

@@ -1,0 +1,86 @@
+package zk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"gregor/broker/meta"
+)
+
+// Watch implements meta.Tree. It returns when the watch is set.
+func (t *Tree) Watch(ctx context.Context, path string) (<-chan meta.Event, error) {
+	if !meta.ValidPath(path) {
+		return nil, fmt.Errorf("%q: %w", path, meta.ErrBadPath)
+	}
+	var set watches
+	if err := t.set(ctx, path, &set); err != nil {
+		return nil, fmt.Errorf("watch %s: %w", path, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, meta.ErrClosed
+	}
+	events := make(chan meta.Event, 1)
+	t.running.Go(func() {
+		defer close(events)
+		t.watch(ctx, path, set, events)
+	})
+	return events, nil
+}
+
+// watch gives an event each time one of the library's came, after the next is set.
+func (t *Tree) watch(ctx context.Context, path string, set watches, events chan<- meta.Event) {
+	for {
+		select {
+		case <-set.node:
+			set.node = nil
+		case <-set.children:
+			set.children = nil
+		case <-ctx.Done():
+			return
+		case <-t.done:
+			return
+		}
+		if err := t.set(ctx, path, &set); err != nil {
+			return
+		}
+		select {
+		case events <- meta.Event{Path: path}:
+		default: // one waits to be read
+		}
+	}
+}
+
+// watches are those that the library has set on one node. Each fires once, also when the session ends.
+type watches struct {
+	node     <-chan zk.Event // data and existence
+	children <-chan zk.Event // nil while there is no node
+}
+
+// set sets those that are not: the library would keep a second one beside the first.
+func (t *Tree) set(ctx context.Context, path string, w *watches) error {
+	return t.do(ctx, func() error {
+		exists := true
+		if w.node == nil {
+			var err error
+			if exists, _, w.node, err = t.conn.ExistsW(t.full(path)); err != nil {
+				w.node = nil
+				return err
+			}
+		}
+		if !exists || w.children != nil {
+			return nil
+		}
+		_, _, children, err := t.conn.ChildrenW(t.full(path))
+		if err == zk.ErrNoNode {
+			return nil // deleted: the first watch tells when it is there again
+		}
+		if err == nil {
+			w.children = children
+		}
+		return err
+	})
+}
