@@ -16,11 +16,10 @@ import (
 
 // Log is the log of one partition. All methods may be called concurrently.
 type Log struct {
-	fs        vfs.FS
-	handles   *HandleCache
-	committer interface{ Dirty(commit.Source) }
-	logger    *slog.Logger
-	now       func() time.Time
+	fs      vfs.FS
+	handles *HandleCache
+	logger  *slog.Logger
+	now     func() time.Time
 
 	dir       atomic.Pointer[string]
 	cfg       atomic.Pointer[Config]
@@ -64,7 +63,7 @@ func (e *offlineError) Unwrap() error        { return e.err }
 func (e *offlineError) Is(target error) bool { return target == ErrOffline }
 
 func newLog(o Options) *Log {
-	l := &Log{fs: o.FS, handles: o.Handles, committer: o.Committer, logger: o.Logger, now: o.Now}
+	l := &Log{fs: o.FS, handles: o.Handles, logger: o.Logger, now: o.Now}
 	if l.handles == nil {
 		l.handles = NewHandleCache(o.FS, ownHandles)
 	}
@@ -81,6 +80,7 @@ func newLog(o Options) *Log {
 	l.firstOpen.Store(math.MaxInt64)
 	l.producers = producer.New(cfg.ProducerExpiryMs)
 	l.flush.idle.L = &l.flush
+	l.flush.source = newSource(l, o.Committer)
 	l.waiters.init()
 	return l
 }

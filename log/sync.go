@@ -25,6 +25,7 @@ type flushState struct {
 
 	// pending are files that must be durable before bytes written after them count as durable, oldest first. A sync that runs
 	// covers the first covered of them.
+	source  *source // nil: whoever uses the log calls Flush
 	pending []commit.Syncer
 	covered int
 	dir     bool // the log's directory has new entries, which no sync covers yet
@@ -89,22 +90,53 @@ func (l *Log) needDirSync() {
 
 // markDirty tells the committer that there are bytes to sync, once until it asks for them.
 func (l *Log) markDirty() {
-	if l.committer == nil {
-		return
-	}
 	l.flush.Lock()
-	tell := !l.flush.dirty
+	to := l.flush.source
+	tell := to != nil && !l.flush.dirty
 	l.flush.dirty = true
 	l.flush.Unlock()
 	if tell {
-		l.committer.Dirty(l)
+		to.committer.Dirty(to)
 	}
 }
+
+// source is the log as its committer knows it. A log that was moved to another disk has another, so that the committer of the old disk, which may
+// have been told before, does not take its bytes to be where it syncs.
+type source struct {
+	log       *Log
+	committer interface{ Dirty(commit.Source) }
+}
+
+func newSource(l *Log, committer interface{ Dirty(commit.Source) }) *source {
+	if committer == nil {
+		return nil
+	}
+	return &source{l, committer}
+}
+
+// BeginSync implements commit.Source.
+func (s *source) BeginSync() (commit.Target, bool) {
+	l := s.log
+	l.flush.Lock()
+	defer l.flush.Unlock()
+	if l.flush.source != s {
+		return commit.Target{}, false
+	}
+	return l.beginSync()
+}
+
+// EndSync implements commit.Source. The log is not moved between the two.
+func (s *source) EndSync(t commit.Target, err error) { s.log.EndSync(t, err) }
 
 // BeginSync implements commit.Source.
 func (l *Log) BeginSync() (commit.Target, bool) {
 	l.flush.Lock()
 	defer l.flush.Unlock()
+	return l.beginSync()
+}
+
+// beginSync does it with flush locked.
+func (l *Log) beginSync() (commit.Target, bool) {
 	// From here on an append tells the committer again: its bytes may miss this sync.
 	l.flush.dirty = false
 	if l.flush.busy {
