@@ -2,6 +2,7 @@ package suites
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -23,6 +24,8 @@ const suiteLimit = 8 * time.Minute
 // suite is one package of tests from a module.
 type suite struct {
 	name    string
+	part    string // name of a run of some of the tests; empty: of all
+	only    string // pattern of the tests of part
 	module  string // with its version
 	pkg     string
 	listen  string   // where its tests look for the broker; empty: anywhere
@@ -35,7 +38,7 @@ type suite struct {
 // TestSuites runs all suites side by side: they mostly wait.
 func TestSuites(t *testing.T) {
 	for _, s := range all() {
-		t.Run(s.name, func(t *testing.T) {
+		t.Run(cmp.Or(s.part, s.name), func(t *testing.T) {
 			t.Parallel()
 			s.run(t)
 		})
@@ -50,7 +53,7 @@ func (s *suite) run(t *testing.T) {
 	b := harness.Start(t, harness.Config{Listen: s.listen, Set: s.set})
 	ctx, cancel := context.WithTimeout(t.Context(), suiteLimit)
 	defer cancel()
-	args := []string{"-test.v", "-test.run=^Test", "-test.timeout=" + suiteLimit.String()}
+	args := []string{"-test.v", "-test.run=" + cmp.Or(s.only, "^Test"), "-test.timeout=" + suiteLimit.String()}
 	if len(s.omitted) > 0 {
 		args = append(args, "-test.skip="+s.pattern())
 	}
