@@ -1,5 +1,5 @@
 # Proof from outside, see compat/README.md. The root Makefile includes this file.
-.PHONY: compat compat-deps record
+.PHONY: compat compat-deps compat-long record
 
 # What the tests need: kcat, kafka-python, Kafka's jars. Does nothing when all is there.
 compat-deps:
@@ -12,3 +12,7 @@ compat: compat-deps
 # Asks Apache Kafka 2.8.2, 3.9.1 and 4.4.0 again what the broker's tests compare with (broker/testdata); see what changed with git diff.
 record:
 	cd compat && go test -count=1 -timeout 15m -v ./record -recording
+
+# What takes minutes for one test.
+compat-long: compat-deps
+	cd compat && GREGOR_COMPAT_LONG=1 go test -count=1 -timeout 15m -v -run 'TestStreamsSmoke' ./txn

@@ -17,8 +17,8 @@ import (
 
 // Set is a group of jars that is fetched and put on the class path together.
 type Set struct {
-	Name     string // folder name in the cache
-	artifact []string
+	Name     string   // folder name in the cache
+	artifact []string // group:name:version, or group:name:version:classifier
 }
 
 // Clients is kafka-clients of one version with its codecs and a silent logger: what a Java application has.
@@ -34,6 +34,12 @@ func Tools(version string) Set {
 		artifacts = append(artifacts, "org.apache.kafka:kafka-tools:"+version)
 	}
 	return Set{"kafka-tools-" + version, artifacts}
+}
+
+// StreamsTest is Kafka Streams with its smoke test, which 4.3.1 was the last to publish.
+func StreamsTest() Set {
+	return Set{"kafka-streams-test-4.3.1", []string{"org.apache.kafka:kafka-streams:4.3.1", "org.apache.kafka:kafka-streams:4.3.1:test",
+		"org.apache.kafka:kafka-clients:4.3.1:test", "org.slf4j:slf4j-nop:1.7.36"}}
 }
 
 // scala is the Scala version in the name of a Kafka version's broker jar.
@@ -112,7 +118,11 @@ func (s Set) pom() []byte {
 		`<groupId>gregor.compat</groupId><artifactId>jars</artifactId><version>1</version><dependencies>`)
 	for _, a := range s.artifact {
 		p := strings.Split(a, ":")
-		fmt.Fprintf(&b, `<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version><exclusions>`, p[0], p[1], p[2])
+		fmt.Fprintf(&b, `<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version>`, p[0], p[1], p[2])
+		if len(p) > 3 {
+			fmt.Fprintf(&b, `<classifier>%s</classifier>`, p[3])
+		}
+		b.WriteString(`<exclusions>`)
 		for _, group := range unused {
 			fmt.Fprintf(&b, `<exclusion><groupId>%s</groupId><artifactId>*</artifactId></exclusion>`, group)
 		}

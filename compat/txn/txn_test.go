@@ -35,13 +35,21 @@ type run struct {
 	err  error
 }
 
+// newRun starts a client's copy.
 func newRun(t *testing.T, b *harness.Broker, c client) *run {
+	t.Helper()
+	r := newWatched(t, b, c)
+	r.copier = start(t, c, r.job)
+	return r
+}
+
+// newWatched makes a run whose copier the caller starts.
+func newWatched(t *testing.T, b *harness.Broker, c client) *run {
 	t.Helper()
 	j := job{broker: b.Addr(), input: harness.Topic("in-" + c.name), output: harness.Topic("out-" + c.name)}
 	j.group, j.id = j.input+"-g", j.input+"-t"
 	b.Create(t, partitions, nil, j.input, j.output)
 	r := &run{t: t, b: b, client: c, job: j, seen: make(map[string]int)}
-	r.copier = start(t, c, j)
 	go r.watch(b.Client(t, kgo.ConsumeTopics(j.output), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(200*time.Millisecond)))
 	return r
@@ -54,6 +62,25 @@ func (r *run) watch(cl *kgo.Client) {
 		r.mu.Lock()
 		fetches.EachRecord(func(rec *kgo.Record) { r.see(rec) })
 		r.mu.Unlock()
+	}
+}
+
+// awaitSeen waits until n records are in the output, each once.
+func (r *run) awaitSeen(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(stepLimit); ; time.Sleep(5 * time.Millisecond) {
+		r.mu.Lock()
+		have, err := len(r.seen), r.err
+		r.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d records came in %v", have, n, stepLimit)
+		}
 	}
 }
 
