@@ -168,10 +168,20 @@ func (c *Conn) Discard(n int, scratch []byte) error {
 
 // Do sends one request of the version set in it and decodes the answer. It allocates: for set-up, not for load.
 func (c *Conn) Do(req kmsg.Request) (kmsg.Response, error) {
-	c.corr++
-	if err := c.Write(Encode(req, c.corr)); err != nil {
+	if err := c.Send(req); err != nil {
 		return nil, err
 	}
+	return c.Receive(req)
+}
+
+// Send is the first half of Do.
+func (c *Conn) Send(req kmsg.Request) error {
+	c.corr++
+	return c.Write(Encode(req, c.corr))
+}
+
+// Receive is the second half of Do: the answer to the request that was sent last.
+func (c *Conn) Receive(req kmsg.Request) (kmsg.Response, error) {
 	frame, err := c.ReadFrame()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kmsg.NameForKey(req.Key()), err)

@@ -81,6 +81,15 @@ func Metrics() []Metric {
 			)
 		}
 	}
+	m = append(m,
+		Metric{"groups-1000/heartbeats", "1,000 groups of 3 members, heartbeats", "1/s", nil},
+		Metric{"groups-1000/heartbeat-cpu", "… broker CPU of a heartbeat", "µs", nil},
+		Metric{"groups-1000/commits", "… commits", "1/s", nil},
+		Metric{"groups-1000/commit-cpu", "… broker CPU of a commit", "µs", nil},
+		Metric{"groups-1000/commit/p50", "… a commit at 2,000 commits/s, p50", "ms", nil},
+		Metric{"groups-1000/commit/p99", "… p99", "ms", nil},
+		Metric{"groups-1000/commit/p999", "… p99.9", "ms", nil},
+	)
 	return append(m,
 		Metric{"partitions-1000/first", "1,000 new partitions, first 3 batches to each", "ms", nil},
 		Metric{"partitions-1000/p50", "1,000 partitions at 5,000 records/s, p50", "ms", nil},
