@@ -5,9 +5,9 @@ const (
 	noShare      = "share groups (KIP-932) are not built"
 	no848        = "the consumer protocol of KIP-848 is not built"
 	noACLs       = "ACLs are not built"
+	noSASL       = "SASL is not built"
 	noSCRAM      = "SCRAM is not built"
 	recreates    = "asks for the deleted topic's metadata and so creates it again, which gregor answers when it is done and Kafka before"
-	noTxn        = "transactions are not built"
 	noCredential = "wants a broker with SASL and its address in a variable"
 	onlyKafka2   = "the suite leaves it out for brokers of Kafka 3 and newer"
 	suiteBug     = "panics with every broker: the suite looks for a coordinator without a way to connect"
@@ -28,6 +28,9 @@ func all() []*suite {
 				"TestConsumeRegexShareSkipsInternal":       noShare,
 				"Test848RegexBrokerResolves":               no848,
 				"TestGroupSimple/848":                      no848,
+				"TestTxnEtl/range/848":                     no848,
+				"TestTxnEtl/sticky/848":                    no848,
+				"TestTxnEtl/sticky/848/static":             no848,
 				"TestGroupETL/range/848":                   no848,
 				"TestGroupETL/sticky/848":                  no848,
 				"TestGroupETL/sticky/848/static":           no848,
@@ -57,14 +60,13 @@ func all() []*suite {
 			set: []string{"num.partitions=4", "group.initial.rebalance.delay.ms=0", "node.id=1", "message.max.bytes=200000000", "advertised.listeners=PLAINTEXT://localhost:9092"},
 			env: []string{"KAFKA_SKIP_NETTEST=1", "KAFKA_VERSION=4.0.0"},
 			omitted: map[string]string{
-				"TestClientAlterClientQuotas":                                                   "quotas are not built",
 				"TestAlterUserScramCredentials":                                                 noSCRAM,
 				"TestDescribeUserScramCredentials":                                              noSCRAM,
-				"TestUnsupportedSASLMechanism":                                                  "SASL is not built",
+				"TestUnsupportedSASLMechanism":                                                  noSASL,
+				"TestWriter/writing_a_message_with_SASL_Plain_authentication":                   noSASL,
 				"TestClientCreateACLs":                                                          noACLs,
 				"TestClientDeleteACLs":                                                          noACLs,
 				"TestClientDescribeACLs":                                                        noACLs,
-				"TestClientFindCoordinator":                                                     noTxn,
 				"TestReaderReadCompactedMessage":                                                "general compaction is not built",
 				"TestConn/test_delete_topics":                                                   "fails with Apache Kafka 4.4 too: " + recreates,
 				"TestConn/test_delete_topics_with_an_invalid_topic":                             recreates,
@@ -77,6 +79,7 @@ func all() []*suite {
 				"TestClientAddOffsetsToTxn":         onlyKafka2,
 				"TestClientAddPartitionsToTxn":      onlyKafka2,
 				"TestClientInitProducerId":          onlyKafka2,
+				"TestClientTxnOffsetCommit":         onlyKafka2,
 				"TestConsumerGroupWithMissingTopic": "the suite leaves it out: it does not work where topics are created automatically",
 				"TestConn/nettest":                  "is about sockets, not about brokers",
 				"TestReadTruncatedMessages":         "the suite leaves it out: it is about versions before 0.11",
