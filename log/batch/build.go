@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 )
 
@@ -31,7 +32,10 @@ type Options struct {
 // Builder makes magic 2 batches; the same input gives the same bytes. The zero value is ready. It is for one goroutine at a time.
 type Builder struct {
 	options      Options
-	body         []byte
+	body         []byte // not compressed, unless packer is there
+	packer       io.WriteCloser
+	packed       stream // what packer wrote
+	size         int    // of all records before compression
 	scratch      []byte
 	count        int
 	delta        int32 // of the last record
@@ -44,7 +48,19 @@ type Builder struct {
 // Reset starts a new batch.
 func (w *Builder) Reset(o Options) {
 	w.options, w.body, w.count, w.delta, w.maxTimestamp, w.base, w.err = o, w.body[:0], 0, -1, -1, 0, nil
+	w.packer, w.packed.out, w.size = nil, w.packed.out[:0], 0
 }
+
+// pack makes the builder compress records as they are added, so that it holds no more than their compressed form. Finish may then be called
+// once.
+func (w *Builder) pack() {
+	if w.options.Codec != None {
+		w.packer, w.err = w.deflater.open(w.options.Codec, &w.packed)
+	}
+}
+
+// held is how many bytes of records are in memory.
+func (w *Builder) held() int { return len(w.body) + len(w.packed.out) }
 
 // Append adds a record at the next offset. Nothing of it is kept.
 func (w *Builder) Append(timestamp int64, key, value []byte, headers ...RecordHeader) {
@@ -84,6 +100,7 @@ func (w *Builder) add(delta, timestamp int64, key, value []byte, headers func([]
 	if w.count == 0 {
 		w.base = timestamp
 	}
+	before := len(w.body)
 	b := append(w.scratch[:0], 0)
 	b = appendVarint(b, timestamp-w.base)
 	b = appendVarint(b, delta)
@@ -92,6 +109,13 @@ func (w *Builder) add(delta, timestamp int64, key, value []byte, headers func([]
 	b = headers(b)
 	w.scratch = b
 	w.body = append(appendVarint(w.body, int64(len(b))), b...)
+	w.size += len(w.body) - before
+	if w.packer != nil {
+		if _, err := w.packer.Write(w.body); err != nil {
+			w.err = err
+		}
+		w.body = w.body[:0]
+	}
 	w.count++
 	w.delta = int32(delta)
 	w.maxTimestamp = max(w.maxTimestamp, timestamp)
@@ -101,7 +125,7 @@ func (w *Builder) add(delta, timestamp int64, key, value []byte, headers func([]
 func (w *Builder) Len() int { return w.count }
 
 // Size is the size of the records so far, before compression, in bytes.
-func (w *Builder) Size() int { return len(w.body) }
+func (w *Builder) Size() int { return w.size }
 
 // Finish appends the batch to dst and leaves the builder as it is. An error is a codec that does not exist, records out of order, or none
 // at all.
@@ -114,7 +138,7 @@ func (w *Builder) Finish(dst []byte) ([]byte, error) {
 	}
 	start := len(dst)
 	dst = append(dst, make([]byte, HeaderSize)...)
-	dst, err := w.deflater.append(dst, w.options.Codec, w.body)
+	dst, err := w.records(dst)
 	if err != nil {
 		return dst[:start], err
 	}
@@ -123,6 +147,17 @@ func (w *Builder) Finish(dst []byte) ([]byte, error) {
 	}
 	w.header(dst[start:])
 	return dst, nil
+}
+
+// records appends all records, compressed.
+func (w *Builder) records(dst []byte) ([]byte, error) {
+	if w.packer == nil {
+		return w.deflater.append(dst, w.options.Codec, w.body)
+	}
+	if err := w.packer.Close(); err != nil {
+		return dst, err
+	}
+	return append(dst, w.packed.out...), nil
 }
 
 // header fills in the header of the batch b, whose records are there.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -266,4 +267,40 @@ func TestSplit(t *testing.T) {
 	if out, err := c.Split([]byte("x"), set, r, None); !errors.Is(err, ErrTooLarge) || string(out) != "x" {
 		t.Errorf("a message alone is too large: %v", err)
 	}
+}
+
+// TestLegacyBomb: what inflates a thousand times is converted, or refused, in little memory.
+func TestLegacyBomb(t *testing.T) {
+	const value, n = 60 << 10, 500
+	inner := bytes.Repeat(sealed(message01(1, 0, 0, make([]byte, value))), n)
+	for _, source := range []Codec{Gzip, Snappy, LZ4} {
+		set := wrapper(t, source, 1, 0, inner)
+		batch2 := build(t, Options{Codec: source}, []sample{{value: make([]byte, n*value)}})
+		for _, codec := range []Codec{None, Zstd, -1} {
+			for name, run := range map[string]func(*Converter) error{
+				"Legacy":     func(c *Converter) error { _, _, err := c.Legacy(nil, set, limited(2<<20), codec); return err },
+				"Split":      func(c *Converter) error { _, err := c.Split(nil, set, limited(2<<20), codec); return err },
+				"Recompress": func(c *Converter) error { _, err := c.Recompress(nil, batch2, (codec+5)%5, 2<<20, 0); return err },
+				"Collect":    func(c *Converter) error { _, _, err := c.Collect(nil, set, limited(2<<20)); return err },
+			} {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				err := run(new(Converter))
+				runtime.ReadMemStats(&after)
+				if used := after.TotalAlloc - before.TotalAlloc; used > 18<<20 {
+					t.Errorf("%s of codec %d to %d: %d MiB allocated", name, source, codec, used>>20)
+				}
+				if refused := codec == None || name == "Split"; name != "Collect" && errors.Is(err, ErrTooLarge) != refused || err != nil && !errors.Is(err, ErrTooLarge) {
+					t.Errorf("%s of codec %d to %d: %v", name, source, codec, err)
+				}
+			}
+		}
+	}
+}
+
+func limited(maxBytes int) Rules {
+	r := anyTime()
+	r.MaxBytes = maxBytes
+	return r
 }

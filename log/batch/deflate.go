@@ -34,10 +34,11 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// open returns a compressor whose output goes to w, framed as Kafka's own writers do, valid until the next open. It knows the codecs that
-// message sets may have.
+// open returns a compressor whose output goes to w, framed as Kafka's own writers do, valid until the next open.
 func (d *deflater) open(codec Codec, w io.Writer) (io.WriteCloser, error) {
 	switch codec {
+	case None:
+		return plainWriter{w}, nil
 	case Gzip:
 		return d.openGzip(w)
 	case Snappy:
@@ -47,6 +48,12 @@ func (d *deflater) open(codec Codec, w io.Writer) (io.WriteCloser, error) {
 			return nil, err
 		}
 		return d.lz4, nil
+	case Zstd:
+		if err := d.openZstd(); err != nil {
+			return nil, err
+		}
+		d.zstd.Reset(w)
+		return d.zstd, nil
 	}
 	return nil, fmt.Errorf("%w: %d", ErrCodec, codec)
 }
@@ -104,6 +111,11 @@ func (d *deflater) openLZ4(w io.Writer) error {
 	return d.lz4.Apply(lz4.BlockSizeOption(lz4.Block64Kb), lz4.ChecksumOption(false), lz4.ConcurrencyOption(1))
 }
 
+// plainWriter passes on what it is given.
+type plainWriter struct{ io.Writer }
+
+func (plainWriter) Close() error { return nil }
+
 // xerialWriter writes the stream that snappy-java writes.
 type xerialWriter struct {
 	w     io.Writer
@@ -150,12 +162,15 @@ func (x *xerialWriter) Close() error {
 }
 
 func (d *deflater) appendZstd(dst, body []byte) ([]byte, error) {
-	if d.zstd == nil {
-		var err error
-		d.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
-		if err != nil {
-			return dst, err
-		}
+	if err := d.openZstd(); err != nil {
+		return dst, err
 	}
 	return d.zstd.EncodeAll(body, dst), nil
+}
+
+func (d *deflater) openZstd() (err error) {
+	if d.zstd == nil {
+		d.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	}
+	return err
 }
