@@ -129,11 +129,15 @@ func inOurs(t *testing.T, dir string, want *state) *state {
 	t.Helper()
 	ours := harness.Start(t, harness.Config{Dir: dir})
 	want.equal(t, capture(t, ours), "in gregor")
+	if want.Stable["txn-0"] >= want.Ends["txn-0"] {
+		t.Errorf("no transaction is open: the last stable offset is %d, the end %d", want.Stable["txn-0"], want.Ends["txn-0"])
+	}
 	records, offsets := want.total()
 	t.Logf("%d records and %d committed offsets in %d partitions", records, offsets, len(want.Ends))
 	reads(t, ours, "g1", "t0", map[int32]int64{0: 5, 1: 6})
 	more(t, ours, "written by gregor")
 	commit(t, ours, "g1", "t0", map[int32]int64{0: want.Ends["t0-0"]})
+	endOpen(t, ours, "gregor")
 	after := capture(t, ours)
 	ours.Stop(t)
 	return after
@@ -146,6 +150,9 @@ func backInKafka(t *testing.T, theirs *peer.Kafka, want *state) {
 	want.equal(t, capture(t, theirs.Broker), "back in Kafka")
 	reads(t, theirs.Broker, "g2", "t1", map[int32]int64{0: want.Offsets["g2"]["t1-0"]})
 	more(t, theirs.Broker, "written by Kafka again")
+	if _, ok := want.Ends["txn-0"]; ok {
+		endOpen(t, theirs.Broker, "Kafka again")
+	}
 	if out := theirs.Output(); strings.Contains(out, "CorruptRecord") || strings.Contains(out, "corrupted index") {
 		t.Errorf("Kafka complains:\n%s", out)
 	}
@@ -218,7 +225,7 @@ func populate(t *testing.T, b *harness.Broker) {
 	compacted(t, b)
 }
 
-// transactions commits some and aborts some, with offsets of a group in one of each.
+// transactions commits some and aborts some, and leaves one open.
 func transactions(t *testing.T, b *harness.Broker) {
 	t.Helper()
 	b.Create(t, 1, nil, "txn")
@@ -226,17 +233,53 @@ func transactions(t *testing.T, b *harness.Broker) {
 	defer cancel()
 	cl := b.Client(t, kgo.TransactionalID("writer"))
 	for i := range 6 {
-		if err := cl.BeginTransaction(); err != nil {
+		transaction(ctx, t, cl, fmt.Sprint("txn ", i), i%3 != 2)
+	}
+	begin(ctx, t, b.Client(t, kgo.TransactionalID("open"), kgo.TransactionTimeout(10*time.Minute)), "never ended")
+}
+
+func begin(ctx context.Context, t *testing.T, cl *kgo.Client, label string) {
+	t.Helper()
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 10 {
+		if err := cl.ProduceSync(ctx, &kgo.Record{Topic: "txn", Partition: 0, Value: fmt.Appendf(nil, "%s, record %d", label, n)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		for n := range 10 {
-			if err := cl.ProduceSync(ctx, &kgo.Record{Topic: "txn", Partition: 0, Value: fmt.Appendf(nil, "txn %d record %d", i, n)}).FirstErr(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := cl.EndTransaction(ctx, kgo.TransactionEndTry(i%3 != 2)); err != nil {
+	}
+}
+
+func transaction(ctx context.Context, t *testing.T, cl *kgo.Client, label string, commit bool) {
+	t.Helper()
+	begin(ctx, t, cl, label)
+	if err := cl.EndTransaction(ctx, kgo.TransactionEndTry(commit)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endOpen has the producer of the open transaction come back: that aborts it. Then both producers go on.
+func endOpen(t *testing.T, b *harness.Broker, where string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, id := range []string{"open", "writer"} {
+		transaction(ctx, t, b.Client(t, kgo.TransactionalID(id), kgo.TransactionTimeout(10*time.Minute)), id+" in "+where, true)
+	}
+	adm := kadm.NewClient(b.Client(t))
+	for {
+		stable, err := adm.ListCommittedOffsets(ctx, "txn")
+		if err != nil {
 			t.Fatal(err)
 		}
+		end, err := adm.ListEndOffsets(ctx, "txn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stable["txn"][0].Offset == end["txn"][0].Offset {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

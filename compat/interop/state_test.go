@@ -25,8 +25,8 @@ type state struct {
 	Committed map[string][]int64
 	// Offsets are the committed offsets of each group, "topic-0" to offset.
 	Offsets map[string]map[string]int64
-	// Starts and Ends are log start and end offsets.
-	Starts, Ends map[string]int64
+	// Starts and Ends are log start and end offsets, Stable the last stable ones.
+	Starts, Ends, Stable map[string]int64
 	// Configs are the own keys of each topic, and IDs their ids.
 	Configs map[string]map[string]string
 	IDs     map[string]string
@@ -55,7 +55,8 @@ func capture(t *testing.T, b *harness.Broker) *state {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &state{Records: map[string][]record{}, Committed: map[string][]int64{}, Offsets: map[string]map[string]int64{}, Starts: map[string]int64{}, Ends: map[string]int64{}}
+	s := &state{Records: map[string][]record{}, Committed: map[string][]int64{}, Offsets: map[string]map[string]int64{}, Starts: map[string]int64{}, Ends: map[string]int64{},
+		Stable: map[string]int64{}}
 	names := topics.Names()
 	starts, err := adm.ListStartOffsets(ctx, names...)
 	if err == nil {
@@ -73,11 +74,19 @@ func capture(t *testing.T, b *harness.Broker) *state {
 	}
 	starts.Each(func(o kadm.ListedOffset) { s.Starts[partitionName(o.Topic, o.Partition)] = o.Offset })
 	ends.Each(func(o kadm.ListedOffset) { s.Ends[partitionName(o.Topic, o.Partition)] = o.Offset })
-	s.readAll(ctx, t, b, kgo.ReadUncommitted(), func(r *kgo.Record) {
+	stable, err := adm.ListCommittedOffsets(ctx, names...)
+	if err == nil {
+		err = stable.Error()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stable.Each(func(o kadm.ListedOffset) { s.Stable[partitionName(o.Topic, o.Partition)] = o.Offset })
+	s.readAll(ctx, t, b, s.Ends, kgo.ReadUncommitted(), func(r *kgo.Record) {
 		name := partitionName(r.Topic, r.Partition)
 		s.Records[name] = append(s.Records[name], recordOf(r))
 	})
-	s.readAll(ctx, t, b, kgo.ReadCommitted(), func(r *kgo.Record) {
+	s.readAll(ctx, t, b, s.Stable, kgo.ReadCommitted(), func(r *kgo.Record) {
 		if !r.Attrs.IsControl() {
 			name := partitionName(r.Topic, r.Partition)
 			s.Committed[name] = append(s.Committed[name], r.Offset)
@@ -111,12 +120,12 @@ func recordOf(r *kgo.Record) record {
 	return out
 }
 
-// readAll consumes every partition that has records, to its end. The last record of a log is never compacted away, so it is seen.
-func (s *state) readAll(ctx context.Context, t *testing.T, b *harness.Broker, level kgo.IsolationLevel, each func(*kgo.Record)) {
+// readAll consumes every partition that has records, to the given end. The last record of a log is never compacted away, so it is seen.
+func (s *state) readAll(ctx context.Context, t *testing.T, b *harness.Broker, ends map[string]int64, level kgo.IsolationLevel, each func(*kgo.Record)) {
 	t.Helper()
 	from := map[string]map[int32]kgo.Offset{}
 	left := map[string]int64{}
-	for name, end := range s.Ends {
+	for name, end := range ends {
 		i := strings.LastIndexByte(name, '-')
 		topic := name[:i]
 		p, err := strconv.Atoi(name[i+1:])
@@ -173,8 +182,8 @@ func (s *state) groups(ctx context.Context, t *testing.T, adm *kadm.Client) {
 // equal compares what was with what is.
 func (s *state) equal(t *testing.T, now *state, where string) {
 	t.Helper()
-	if !maps.Equal(s.Starts, now.Starts) || !maps.Equal(s.Ends, now.Ends) {
-		t.Errorf("%s: log starts %v and ends %v, were %v and %v", where, now.Starts, now.Ends, s.Starts, s.Ends)
+	if !maps.Equal(s.Starts, now.Starts) || !maps.Equal(s.Ends, now.Ends) || !maps.Equal(s.Stable, now.Stable) {
+		t.Errorf("%s: log starts %v, ends %v, stable %v, were %v, %v and %v", where, now.Starts, now.Ends, now.Stable, s.Starts, s.Ends, s.Stable)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Records)) {
 		was, is := s.Records[name], now.Records[name]

@@ -146,3 +146,10 @@ func (k *Kafka) Stop(tb testing.TB) {
 
 // Output is the end of what Kafka printed.
 func (k *Kafka) Output() string { return k.daemon.output() }
+
+// Kill ends Kafka by SIGKILL.
+func (k *Kafka) Kill(tb testing.TB) {
+	tb.Helper()
+	_ = k.daemon.cmd.Process.Kill()
+	<-k.daemon.done
+}
