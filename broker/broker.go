@@ -70,6 +70,7 @@ type Broker struct {
 	retentionAlarm alarm // segments that cannot be deleted
 	producerIDs    producerIDs
 	groups         *coordinator
+	cleaner        *cleaner
 	txns           *txnCoordinator
 	// downgrades are what conversions for old consumers work with.
 	downgrades  sync.Pool // of *downgrade
@@ -141,6 +142,7 @@ func New(c Config) (*Broker, error) {
 	b.downgrades.New = func() any { return new(downgrade) }
 	b.builders.New = func() any { return new(batch.Builder) }
 	b.groups = newCoordinator(b)
+	b.cleaner = newCleaner(b)
 	b.txns = newTxnCoordinator(b)
 	b.apis = b.apiTable()
 	b.byKey = indexAPIs(b.apis)
@@ -171,6 +173,10 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	b.txns.open()
 	if err := b.listen(); err != nil {
 		return err
+	}
+	if b.conf.Cleaner.Enable {
+		b.ticks.Add(1)
+		go b.cleaner.run()
 	}
 	b.ticks.Add(2)
 	go b.runTicks()

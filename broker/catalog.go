@@ -111,6 +111,10 @@ func (t *topic) configure(overrides map[string]string, effective config.Topic) {
 
 // logConfig is what the store needs of a topic's configuration.
 func logConfig(t config.Topic, producerExpiryMs int64) log.Config {
+	if t.CleanupPolicy.Compact {
+		// A segment that is not full must not keep its records from compaction for longer.
+		t.SegmentMs = min(t.SegmentMs, t.MaxCompactionLagMs)
+	}
 	return log.Config{
 		SegmentBytes:       int64(t.SegmentBytes),
 		SegmentMs:          t.SegmentMs,

@@ -7,7 +7,8 @@ import (
 	"gregor/log"
 )
 
-// Compaction of __consumer_offsets. General compaction does not exist yet, and the topic must not grow for ever. When a partition has grown
+// __consumer_offsets is compacted like any topic (cleaner.go), but only below its active segment, which is 100 MiB: a start would read all of that for a
+// few groups. So, besides, when a partition has grown
 // well beyond what is alive in it, what is alive is written again at its end, and when that is durable the log start moves up to where
 // it begins. Segments below are deleted; the start keeps the next load short even while they are not. Every suffix of the log that begins at or
 // before such a rewrite gives the same groups, so a log start that a crash forgets does no harm. A partition with records of other kinds (other group

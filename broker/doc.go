@@ -19,6 +19,6 @@
 // groupSlot.mu, one for each group (held over an append, never over its sync) > offsetsPartition.mu (the map of groups), offsetsPartition.flightMu,
 // coordinator.readyMu, timers.mu, Log.mu (leaves). No group's lock is taken under another's.
 //
-// Goroutines: the ticker, the retention (retention.go), the coordinator's two (timers and completed writes; expiry and compaction) and its loader, and those of wire.Server and
+// Goroutines: the ticker, the retention (retention.go), the cleaner's (cleaner.go), the coordinator's two (timers and completed writes; expiry and compaction) and its loader, and those of wire.Server and
 // of logdir.Dir; all ended and awaited by Shutdown.
 package broker

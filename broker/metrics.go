@@ -22,6 +22,7 @@ func (b *Broker) writeMetrics(to io.Writer) {
 	s.network()
 	s.disk()
 	s.logs()
+	s.cleaner()
 	s.conversions()
 	metrics.WriteProcessMetrics(to)
 }
@@ -81,6 +82,20 @@ func (s scrape) logs() {
 	s.gauge("topics", int64(len(topics)))
 	s.gauge("partitions", int64(all))
 	s.gauge("partitions_offline", int64(offline))
+}
+
+// cleaner has what compaction did.
+func (s scrape) cleaner() {
+	st := s.broker.cleaner.snapshot()
+	s.counter("cleaner_rounds_total", st.Rounds)
+	s.counter("cleaner_failures_total", st.Failures)
+	s.gauge("cleaner_damaged_partitions", st.Damaged)
+	metrics.WriteCounterFloat64(s.to, "gregor_cleaner_seconds_total", st.Seconds)
+	s.counter("cleaner_read_bytes_total", st.BytesRead)
+	s.counter("cleaner_written_bytes_total", st.BytesWritten)
+	s.counter("cleaner_records_read_total", st.RecordsRead)
+	s.counter("cleaner_records_removed_total", st.RecordsRemoved)
+	s.counter("cleaner_segments_removed_total", st.SegmentsGone)
 }
 
 func (s scrape) partition(p *partition) {

@@ -24,6 +24,8 @@ type partition struct {
 	producerExpiryMs int64
 	// follow tells of transaction markers that are durable; nil before the first.
 	follow atomic.Pointer[stateLog]
+	// cleaning is the cleaner's, guarded by its lock.
+	cleaning cleaning
 }
 
 // offline returns why the partition cannot be used, nil when it can.

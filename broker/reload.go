@@ -81,6 +81,7 @@ func (b *Broker) useSettings(s *config.Server) {
 		t.configure(t.ownKeys(), effective)
 	}
 	b.retentionChanged()
+	b.cleaner.settingsChanged()
 }
 
 // differing are the keys whose values are not the same in both, sorted.

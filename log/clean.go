@@ -38,15 +38,17 @@ func (c Cleanable) Ratio() float64 {
 	return float64(c.DirtyBytes) / float64(c.DirtyBytes+c.CleanBytes)
 }
 
-// Cleanable says what can be cleaned when the log is clean below first; one that cannot be right, being outside of what is durable and sealed, counts as
-// the log start. What may not be cleaned: the active segment, segments that the last stable offset has not passed, and
+// CleanBelow is the offset below which the log is clean, as far as it is known; for cleaner-offset-checkpoint.
+func (l *Log) CleanBelow() int64 { return l.cleanBelow.Load() }
+
+// Cleanable says what can be cleaned. What may not be cleaned: the active segment, segments that the last stable offset has not passed, and
 // segments with records younger than minLagMs.
-func (l *Log) Cleanable(first, minLagMs int64) (Cleanable, error) {
+func (l *Log) Cleanable(minLagMs int64) (Cleanable, error) {
 	if err := l.writable(); err != nil {
 		return Cleanable{}, err
 	}
 	list := *l.list.Load()
-	c := Cleanable{First: l.firstDirty(list, first), OldestMs: math.MaxInt64}
+	c := Cleanable{First: l.firstDirty(list), OldestMs: math.MaxInt64}
 	end, err := l.cleanEnd(list, c.First, minLagMs)
 	if err != nil {
 		return Cleanable{}, err
@@ -71,8 +73,10 @@ func (l *Log) Cleanable(first, minLagMs int64) (Cleanable, error) {
 	return c, nil
 }
 
-// firstDirty checks an offset that comes from a checkpoint.
-func (l *Log) firstDirty(list segments, first int64) int64 {
+// firstDirty is the first offset that is not clean. One from a checkpoint that cannot be right, being outside of what is durable and sealed, counts as
+// the log start: to clean again what is clean costs time, to leave something out could bring a deleted key back.
+func (l *Log) firstDirty(list segments) int64 {
+	first := l.cleanBelow.Load()
 	if start := max(l.StartOffset(), list[0].base); first < start || first > min(list.active().base, l.RecoveryPoint()) {
 		return start
 	}
@@ -138,7 +142,6 @@ func (s *segment) firstTime() (int64, error) {
 
 // CleanOptions say what a clean does.
 type CleanOptions struct {
-	First int64 // of Cleanable
 	// Bound is an offset below which everything is durable and below the checkpointed recovery point: what a clean leaves has gaps, which a recovery would not
 	// take from a log that is not compacted any more.
 	Bound             int64
@@ -158,9 +161,9 @@ type Cleaned struct {
 	Keys       int64
 	IndexBytes int64
 	// IndexedBytes is what was read for the index, besides what Filter counts.
-	IndexedBytes            int64
-	Filter                  compact.Stats
-	SegmentsOld, SegmentNew int
+	IndexedBytes             int64
+	Filter                   compact.Stats
+	SegmentsOld, SegmentsNew int
 }
 
 // Clean compacts the log up to the first segment that may not be cleaned, or as far as the index goes. After an error what is below is as it was, or clean;
@@ -201,7 +204,7 @@ func (c *clean) run() error {
 		return err
 	}
 	list := *c.Log.list.Load()
-	first := c.firstDirty(list, c.options.First)
+	first := c.firstDirty(list)
 	c.done.Next = first
 	end, err := c.cleanEnd(list, first, c.options.MinLagMs)
 	if err != nil {
@@ -230,7 +233,17 @@ func (c *clean) run() error {
 		}
 	}
 	c.done.Next = c.index.End()
+	c.advance(first)
 	return nil
+}
+
+// advance notes how far the log is clean now, unless a truncation went below where the clean began.
+func (c *clean) advance(first int64) {
+	c.flush.Lock()
+	defer c.flush.Unlock()
+	if list := *c.Log.list.Load(); c.firstDirty(list) == first && c.done.Next <= min(list.active().base, c.synced.Load()) {
+		c.cleanBelow.Store(c.done.Next)
+	}
 }
 
 // makeIndex reads the dirty segments.

@@ -74,7 +74,7 @@ func (m *cleanModel) reopen(clean bool) {
 	m.t.Helper()
 	seam := faultfs.New(m.mem)
 	m.o.FS = seam
-	m.o.RecoveryPoint, m.o.LogStart, m.o.Clean = m.point, -1, clean
+	m.o.RecoveryPoint, m.o.LogStart, m.o.Clean, m.o.CleanBelow = m.point, -1, clean, m.first
 	m.l = mustOpen(m.t, m.o)
 	must(m.t, m.l.Flush())
 	seam.Observe(func(op faultfs.Op) {
@@ -155,7 +155,7 @@ func (m *cleanModel) endAll() {
 }
 
 func (m *cleanModel) options() CleanOptions {
-	return CleanOptions{First: m.first, Bound: m.point, DeleteRetentionMs: cleanRetention, Index: compact.Limits{Bytes: m.index, Load: 0.9}, BufferBytes: 512}
+	return CleanOptions{Bound: m.point, DeleteRetentionMs: cleanRetention, Index: compact.Limits{Bytes: m.index, Load: 0.9}, BufferBytes: 512}
 }
 
 // clean does a round, and what it takes to be allowed to.
@@ -169,6 +169,9 @@ func (m *cleanModel) clean() Cleaned {
 		m.t.Fatalf("clean from %d went to %d with an index of %d bytes, at most %d", m.first, done.Next, done.IndexBytes, m.index)
 	}
 	m.first = done.Next
+	if at := m.l.CleanBelow(); at != done.Next {
+		m.t.Fatalf("clean below %d is kept, want %d", at, done.Next)
+	}
 	return done
 }
 
@@ -412,9 +415,7 @@ func (m *cleanModel) openCapture(o Options, op string, again bool) {
 		}
 	}
 	if again { // what is left can be cleaned
-		c := m.options()
-		c.First = l.StartOffset()
-		if _, err := l.Clean(context.Background(), c); err != nil {
+		if _, err := l.Clean(context.Background(), m.options()); err != nil {
 			m.t.Fatalf("cut after %s: cleaning again: %v", op, err)
 		}
 		m.check(l)

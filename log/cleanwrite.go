@@ -57,7 +57,7 @@ func (c *clean) group(old segments) error {
 		// Nothing went.
 		c.done.Filter = after
 		c.done.SegmentsOld++
-		c.done.SegmentNew++
+		c.done.SegmentsNew++
 		return c.giveUp(out, nil)
 	}
 	if err == nil {
@@ -71,7 +71,7 @@ func (c *clean) group(old segments) error {
 	}
 	c.done.Filter = after
 	c.done.SegmentsOld += len(old)
-	c.done.SegmentNew++
+	c.done.SegmentsNew++
 	return nil
 }
 

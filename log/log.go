@@ -35,6 +35,8 @@ type Log struct {
 	start atomic.Int64
 	// synced is the recovery point: everything below is durable.
 	synced atomic.Int64
+	// cleanBelow is the first offset that compaction has not seen; a hint until firstDirty has looked at it.
+	cleanBelow atomic.Int64
 	// firstOpen is the oldest open transaction's first offset, math.MaxInt64 if none. Stored under mu.
 	firstOpen atomic.Int64
 
@@ -78,6 +80,7 @@ func newLog(o Options) *Log {
 	l.dir.Store(&o.Dir)
 	l.epochsNow.Store(&epochList{})
 	l.firstOpen.Store(math.MaxInt64)
+	l.cleanBelow.Store(o.CleanBelow)
 	l.producers = producer.New(cfg.ProducerExpiryMs)
 	l.flush.idle.L = &l.flush
 	l.flush.source = newSource(l, o.Committer)

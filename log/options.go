@@ -72,6 +72,8 @@ type Options struct {
 	RecoveryPoint int64
 	// LogStart is the checkpointed log start offset, -1 when there was none.
 	LogStart int64
+	// CleanBelow is the checkpointed offset below which the log is compacted, 0 when there was none.
+	CleanBelow int64
 	// Clean says that the last stop was clean: everything was synced, only cheap checks are made.
 	Clean bool
 	// FastBoot skips validation: the files are taken as they are up to the last whole entry.

@@ -138,6 +138,7 @@ func (l *Log) lower(at mark) {
 	l.flush.Lock()
 	defer l.flush.Unlock()
 	l.synced.Store(min(l.synced.Load(), at.offset))
+	l.cleanBelow.Store(min(l.cleanBelow.Load(), at.offset))
 	if l.high.offset.Load() > at.offset {
 		l.high.store(at)
 	}

@@ -1,7 +1,6 @@
 package config
 
 const (
-	notCleaned    = "compaction is not built yet: compacted topics keep every message"
 	oneCheckpoint = "all checkpoints are written at log.flush.offset.checkpoint.interval.ms"
 	noGroups      = "this part of consumer groups is not built: classic groups are, the newer protocol (KIP-848) is not"
 	noTxns        = "this part of transactions is not built: nothing depends on it"
@@ -70,7 +69,7 @@ func logKeys() []key {
 		{name: "log.index.interval.bytes", typ: Int, def: "4096", rule: atLeast(0), dynamic: true, doc: "Default of index.interval.bytes."},
 		{name: "log.preallocate", typ: Boolean, def: "false", dynamic: true, doc: "Default of preallocate."},
 		{name: "log.segment.delete.delay.ms", typ: Long, def: "60000", rule: atLeast(0), dynamic: true, doc: "Default of file.delete.delay.ms."},
-		{name: "log.cleanup.policy", typ: List, def: "delete", rule: oneOf{"compact", "delete"}, dynamic: true, idle: notCleaned, doc: "Default of cleanup.policy."},
+		{name: "log.cleanup.policy", typ: List, def: "delete", rule: oneOf{"compact", "delete"}, dynamic: true, doc: "Default of cleanup.policy."},
 		{name: "log.flush.interval.messages", typ: Long, def: "1", rule: atLeast(1), dynamic: true,
 			doc: "Default of flush.messages. 1 here, so that what was acknowledged survives a power cut; " + maxLong + " in Kafka."},
 		{name: "log.flush.interval.ms", typ: Long, null: true, rule: atLeast(0), dynamic: true, doc: "Default of flush.ms."},
@@ -106,10 +105,28 @@ func rollKeys() []key {
 
 func cleanerKeys() []key {
 	return []key{
-		{name: "log.cleaner.delete.retention.ms", typ: Long, def: "86400000", rule: atLeast(0), dynamic: true, idle: notCleaned, doc: "Default of delete.retention.ms."},
-		{name: "log.cleaner.min.compaction.lag.ms", typ: Long, def: "0", rule: atLeast(0), dynamic: true, idle: notCleaned, doc: "Default of min.compaction.lag.ms."},
-		{name: "log.cleaner.max.compaction.lag.ms", typ: Long, def: maxLong, rule: atLeast(1), dynamic: true, idle: notCleaned, doc: "Default of max.compaction.lag.ms."},
-		{name: "log.cleaner.min.cleanable.ratio", typ: Double, def: "0.5", rule: between{0, 1}, dynamic: true, idle: notCleaned, doc: "Default of min.cleanable.dirty.ratio."},
+		{name: "log.cleaner.delete.retention.ms", typ: Long, def: "86400000", rule: atLeast(0), dynamic: true, doc: "Default of delete.retention.ms."},
+		{name: "log.cleaner.min.compaction.lag.ms", typ: Long, def: "0", rule: atLeast(0), dynamic: true, doc: "Default of min.compaction.lag.ms."},
+		{name: "log.cleaner.max.compaction.lag.ms", typ: Long, def: maxLong, rule: atLeast(1), dynamic: true, doc: "Default of max.compaction.lag.ms."},
+		{name: "log.cleaner.min.cleanable.ratio", typ: Double, def: "0.5", rule: between{0, 1}, dynamic: true, doc: "Default of min.cleanable.dirty.ratio."},
+	}
+}
+
+// cleanerWorkKeys are for the goroutines that compact.
+func cleanerWorkKeys() []key {
+	return []key{
+		{name: "log.cleaner.enable", typ: Boolean, def: "true", doc: "Whether compaction runs."},
+		{name: "log.cleaner.threads", typ: Int, def: "1", rule: atLeast(0), dynamic: true, doc: "Logs that are compacted at a time."},
+		{name: "log.cleaner.io.max.bytes.per.second", typ: Double, def: "1.7976931348623157E308", dynamic: true,
+			doc: "Bytes that compaction may read and write in a second, all threads together."},
+		{name: "log.cleaner.dedupe.buffer.size", typ: Long, def: "134217728", dynamic: true,
+			doc: "Most bytes of memory for the offsets of keys, all threads together; 24 bytes a key. It is taken as needed. What does not fit is compacted in several rounds."},
+		{name: "log.cleaner.io.buffer.size", typ: Int, def: "524288", rule: atLeast(0), dynamic: true,
+			doc: "Bytes of memory for reading and writing, all threads together."},
+		{name: "log.cleaner.io.buffer.load.factor", typ: Double, def: "0.9", dynamic: true,
+			doc: "How full the memory for the offsets of keys may get. More holds more keys and makes each look-up longer."},
+		{name: "log.cleaner.backoff.ms", typ: Long, def: "15000", rule: atLeast(0), dynamic: true,
+			doc: "Milliseconds between looks for logs to compact when there was none."},
 	}
 }
 
@@ -186,7 +203,6 @@ func transactionKeys() []key {
 func idleKeys() []key {
 	return []key{
 		{name: "authorizer.class.name", typ: String, def: "", idle: "access control is not built yet: everyone may do everything", doc: "Class of the authorizer; empty is none."},
-		{name: "log.cleaner.enable", typ: Boolean, def: "true", idle: notCleaned, doc: "Whether compaction runs."},
 		{name: "inter.broker.protocol.version", typ: String, def: "3.9-IV0", rule: formatVersion{}, idle: noReplicas, doc: "Version of the requests between brokers."},
 		{name: "replica.lag.time.max.ms", typ: Long, def: "30000", rule: atLeast(1), idle: noReplicas, doc: "Milliseconds that a replica in sync may lag."},
 		{name: "log.local.retention.ms", typ: Long, def: "-2", rule: atLeast(-2), dynamic: true, idle: notTiered, doc: "Default of local.retention.ms."},

@@ -103,6 +103,7 @@ func NewServer(layers ...Layer) (*Server, Report, error) {
 	b.logDir()
 	b.listeners()
 	b.compactionLag()
+	b.cleaner()
 	sort.SliceStable(b.notes, func(i, j int) bool { return b.notes[i].Key < b.notes[j].Key })
 	return b.server, Report{Notes: b.notes}, errors.Join(b.errs...)
 }
@@ -278,6 +279,14 @@ func (b *builder) advertised() {
 		case a.Port == 0:
 			b.fail("advertised.listeners", "clients cannot connect to port 0 of "+a.String())
 		}
+	}
+}
+
+// cleaner checks what Kafka checks of compaction's memory.
+func (b *builder) cleaner() {
+	c := &b.server.Cleaner
+	if c.Threads > 0 && c.DedupeBytes/int64(c.Threads) <= 1<<20 {
+		b.fail("log.cleaner.dedupe.buffer.size", "must be more than 1 MiB for each of log.cleaner.threads")
 	}
 }
 

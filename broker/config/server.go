@@ -45,6 +45,9 @@ type Server struct {
 	ProducerIDExpirationCheckInterval time.Duration
 	RecoveryThreads                   int32
 
+	// Cleaner is how compaction works.
+	Cleaner Cleaner
+
 	OffsetsTopicPartitions     int32
 	OffsetsTopicReplication    int16
 	OffsetsTopicSegmentBytes   int32
@@ -82,11 +85,27 @@ type Server struct {
 	layers []Layer
 }
 
+// Cleaner is the configuration of compaction, for all threads together.
+type Cleaner struct {
+	Enable         bool
+	Threads        int32
+	BytesPerSecond float64
+	DedupeBytes    int64
+	BufferBytes    int32
+	LoadFactor     float64
+	Backoff        time.Duration
+}
+
 // The accessors are for keys of the right type that have a value, which the tests see to.
 
 func (s *Server) integer(name string) int64 {
 	n, _ := s.values[name].(int64)
 	return n
+}
+
+func (s *Server) double(name string) float64 {
+	f, _ := s.values[name].(float64)
+	return f
 }
 
 func (s *Server) boolean(name string) bool {
@@ -142,6 +161,15 @@ func (s *Server) fill() {
 	s.ProducerIDExpiration = s.duration("producer.id.expiration.ms")
 	s.ProducerIDExpirationCheckInterval = s.duration("producer.id.expiration.check.interval.ms")
 	s.RecoveryThreads = int32(s.integer("num.recovery.threads.per.data.dir"))
+	s.Cleaner = Cleaner{
+		Enable:         s.boolean("log.cleaner.enable"),
+		Threads:        int32(s.integer("log.cleaner.threads")),
+		BytesPerSecond: s.double("log.cleaner.io.max.bytes.per.second"),
+		DedupeBytes:    s.integer("log.cleaner.dedupe.buffer.size"),
+		BufferBytes:    int32(s.integer("log.cleaner.io.buffer.size")),
+		LoadFactor:     s.double("log.cleaner.io.buffer.load.factor"),
+		Backoff:        s.duration("log.cleaner.backoff.ms"),
+	}
 	s.OffsetsTopicPartitions = int32(s.integer("offsets.topic.num.partitions"))
 	s.OffsetsTopicReplication = int16(s.integer("offsets.topic.replication.factor"))
 	s.OffsetsTopicSegmentBytes = int32(s.integer("offsets.topic.segment.bytes"))

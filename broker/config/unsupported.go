@@ -37,7 +37,6 @@ func unsupported() map[string]string {
 		{noGroups, keysNoGroups},
 		{noTxns, keysNoTxns},
 		{notTiered, keysNotTiered},
-		{notCleaned, keysNotCleaned},
 		{noThreads, keysNoThreads},
 		{noSockets, keysNoSockets},
 		{noMetrics, keysNoMetrics},
@@ -179,10 +178,6 @@ remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.
 remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks
 remote.log.reader.threads remote.log.storage.manager.class.name remote.log.storage.manager.class.path
 remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
-`
-	keysNotCleaned = `
-log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
-log.cleaner.io.max.bytes.per.second log.cleaner.threads
 `
 	keysNoThreads = `
 background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests num.io.threads

@@ -108,6 +108,9 @@ func (d *Dir) collect(old checkpointSet) checkpointSet {
 		if start := p.store.StartOffset(); start > 0 {
 			set[logStarts][tp] = start
 		}
+		if clean := p.store.CleanBelow(); clean > 0 {
+			set[cleanOffsets][tp] = clean
+		}
 	}
 	return set
 }

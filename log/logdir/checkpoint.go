@@ -18,6 +18,7 @@ const (
 	recoveryPoints = iota
 	highWatermarks
 	logStarts
+	cleanOffsets
 	checkpointFiles
 )
 
@@ -27,6 +28,7 @@ func checkpointNames() [checkpointFiles]string {
 		recoveryPoints: "recovery-point-offset-checkpoint",
 		highWatermarks: "replication-offset-checkpoint",
 		logStarts:      "log-start-offset-checkpoint",
+		cleanOffsets:   "cleaner-offset-checkpoint",
 	}
 }
 

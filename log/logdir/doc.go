@@ -2,7 +2,7 @@
 // logs in it; and all of them together (Set).
 //
 // Files. `.lock`; `meta.properties` (versions 0 and 1); `.kafka_cleanshutdown`; the checkpoints `recovery-point-offset-checkpoint`,
-// `replication-offset-checkpoint` and `log-start-offset-checkpoint`; a directory `<topic>-<partition>` for each log with
+// `replication-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint`; a directory `<topic>-<partition>` for each log with
 // `partition.metadata` in it; `<topic>-<partition>.<32 hex>-delete` for what is being deleted. Everything else is left alone.
 //
 // Promise. A partition is durable when Create returns, and its deletion when Delete returns. A log that does not open keeps its

@@ -85,6 +85,7 @@ func (l *fakeLog) get(field *int64) int64 {
 }
 
 func (l *fakeLog) StartOffset() int64   { return l.get(&l.start) }
+func (l *fakeLog) CleanBelow() int64    { return 0 }
 func (l *fakeLog) HighWatermark() int64 { return l.get(&l.synced) }
 func (l *fakeLog) RecoveryPoint() int64 { return l.get(&l.synced) }
 

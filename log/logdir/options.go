@@ -74,6 +74,7 @@ type store interface {
 	StartOffset() int64
 	HighWatermark() int64
 	RecoveryPoint() int64
+	CleanBelow() int64
 	Rename(newDir string) error
 	Close() error
 	Abandon()

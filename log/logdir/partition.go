@@ -52,6 +52,7 @@ func (d *Dir) load(tp TopicPartition, together *gate) (*Partition, error) {
 	p.topicID = topicID
 	o := d.logOptions(p, together)
 	o.RecoveryPoint, o.LogStart = d.read[recoveryPoints][tp], noOffset(d.read[logStarts], tp)
+	o.CleanBelow = d.read[cleanOffsets][tp]
 	o.Clean, o.FastBoot = d.clean, d.opts.FastBoot
 	p.store, p.err = d.opts.open(o)
 	if errors.Is(p.err, syscall.EMFILE) || errors.Is(p.err, syscall.ENFILE) {
