@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +43,23 @@ type Left struct {
 	Records            int // appended to Kafka's metadata log
 	ClusterID          string
 	NodeID             int32
+	// Changed are settings that Kafka gets another value of.
+	Changed []string
+}
+
+// kafka4SegmentBytes is the least that Kafka 4.0 and newer take for segment.bytes (KIP-1030). With less in its metadata they do not start.
+const kafka4SegmentBytes = 1 << 20
+
+// fitConfig gives a topic's keys as the release takes them.
+func (l *Leave) fitConfig(topic string, own map[string]string, left *Left) map[string]string {
+	n, err := strconv.ParseInt(own["segment.bytes"], 10, 64)
+	if err != nil || n >= kafka4SegmentBytes || strings.HasPrefix(l.Release, "3.") {
+		return own
+	}
+	fit := maps.Clone(own)
+	fit["segment.bytes"] = strconv.Itoa(kafka4SegmentBytes)
+	left.Changed = append(left.Changed, fmt.Sprintf("topic %s: segment.bytes is %d, Kafka %s gets %s, the least that it takes", topic, n, l.Release, fit["segment.bytes"]))
+	return fit
 }
 
 // ToKRaft makes the directories ready for an Apache Kafka in KRaft mode with one node that is broker and controller: what __cluster_metadata
@@ -148,7 +167,7 @@ func (l *Leave) want(ctx context.Context, w *kraft.Wanted, homes map[logdir.Topi
 		}
 		left.Topics++
 		w.Topics = append(w.Topics, t)
-		w.Configs[t.Name] = topics[i].Config
+		w.Configs[t.Name] = l.fitConfig(t.Name, topics[i].Config, left)
 	}
 	block, err := lastBlock(ctx, l.Tree)
 	if err == nil {

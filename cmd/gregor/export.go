@@ -51,6 +51,11 @@ func exportKRaft(ctx context.Context, o *exportOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range left.Changed {
+		if _, err := fmt.Fprintln(out, text); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintf(out, "done: %d topics, %d partitions, %d records appended to Kafka's metadata; start Kafka with node.id=%d\n",
 		left.Topics, left.Partitions, left.Records, left.NodeID)
 	return err
