@@ -11,8 +11,11 @@ import (
 	"gregor/log/vfs"
 )
 
-// surveyChunk is how much of a segment is read at once, in bytes.
-const surveyChunk = 1 << 20
+// How much of a segment is read at once, in bytes: all of it, or headers alone.
+const (
+	surveyChunk  = 1 << 20
+	surveyGlance = 16 << 10
+)
 
 // ErrStop ends a SurveySegment early, without an error.
 var ErrStop = errors.New("enough was seen")
@@ -21,7 +24,11 @@ var ErrStop = errors.New("enough was seen")
 // and returns the position after the last whole entry. An error that is not visit's says what is wrong with the entry there: a *CorruptError
 // for damage or an entry that is cut off, another for a failure of the disk.
 func SurveySegment(file io.ReaderAt, name string, pos, size int64, verify bool, visit func(pos int64, e batch.Entry) error) (int64, error) {
-	s := scanner{file: file, pos: pos, end: size, verify: verify, buf: make([]byte, min(surveyChunk, max(size-pos, batch.HeaderSize)))}
+	chunk := int64(surveyGlance)
+	if verify {
+		chunk = surveyChunk
+	}
+	s := scanner{file: file, pos: pos, end: size, verify: verify, buf: make([]byte, min(chunk, max(size-pos, batch.HeaderSize)))}
 	for {
 		err := s.next()
 		var disk *readError

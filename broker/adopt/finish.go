@@ -3,6 +3,7 @@ package adopt
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Producer ids are handed out in blocks of a thousand. With ZooKeeper the last block is not in the directories: every broker may have one beyond the
@@ -15,6 +16,9 @@ const (
 // finish decides what follows from all that was read.
 func (in *inspection) finish() error {
 	p := in.plan
+	if len(p.Topics) == 0 && in.image == nil {
+		p.block("there is no partition in " + strings.Join(in.Dirs, ", ") + "; name Kafka's log.dirs")
+	}
 	if in.maxID > math.MaxInt64-2*producerReserve {
 		p.block(fmt.Sprintf("producer id %d was found: there are none beyond it", in.maxID))
 		return nil
