@@ -37,7 +37,7 @@ func exportKRaftCommand(s streams) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return exportKRaft(c.Context(), &o, s.out) },
 	}
-	c.Flags().StringSliceVarP(&o.dirs, "data-dir", "d", nil, "data directory, or all of log.dirs separated by commas")
+	c.Flags().StringSliceVarP(&o.dirs, "data-dir", "d", nil, "data directory, or all of log.dirs separated by commas; Kafka's metadata.log.dir last, if that is another")
 	c.Flags().StringVar(&o.release, "release", "", "release of Apache Kafka, where there is no metadata yet (default 4.4)")
 	return c
 }

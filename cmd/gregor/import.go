@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ func importCommand(s streams) *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return runImport(c.Context(), &o, s.out) },
 	}
 	f := c.Flags()
-	f.StringSliceVar(&o.from, "from", nil, "Kafka's log.dirs, all of one broker, separated by commas")
+	f.StringSliceVar(&o.from, "from", nil, "Kafka's log.dirs, all of one broker, separated by commas; metadata.log.dir last, if that is another")
 	f.StringVar(&o.configs, "configs", "", "file with the topics' configurations")
 	f.BoolVar(&o.what.DryRun, "dry-run", false, "only look")
 	f.BoolVar(&o.what.Quick, "quick", false, "do not read every segment")
@@ -75,7 +76,7 @@ func runImport(ctx context.Context, o *importOptions, out io.Writer) error {
 	case o.what.DryRun:
 		_, err = fmt.Fprintln(out, "nothing is in the way; nothing was changed (--dry-run)")
 	default:
-		_, err = fmt.Fprintf(out, "done; now run: gregor serve --data-dir %s\n", o.from[0])
+		_, err = fmt.Fprintf(out, "done; now run: gregor serve --data-dir %s\n", strings.Join(o.from, ","))
 	}
 	return err
 }
