@@ -76,6 +76,10 @@ func TestExportOfOurOwn(t *testing.T) {
 	b := startBroker(t, dir, "broker.id", "5")
 	b.dial().create("mine", 2, "cleanup.policy", "compact")
 	id := b.topics.name("mine").id
+	rate := "1024"
+	if _, err := b.control.AlterEntity(t.Context(), "/config/users/u/clients/c", map[string]*string{"producer_byte_rate": &rate}); err != nil {
+		t.Fatal(err)
+	}
 	b.stopClean()
 	left, err := ExportKRaft(t.Context(), Export{Dirs: []string{dir}, Release: "4.1"})
 	if err != nil {
@@ -106,7 +110,7 @@ func TestExportOfOurOwn(t *testing.T) {
 	}
 	for path, part := range map[string]string{
 		"/cluster/id": b.ClusterID(), "/config/topics/mine": `"cleanup.policy":"compact"`, "/brokers/topics/mine": `"partitions":{"0":[5],"1":[5]}`,
-		"/brokers/topics/mine/partitions/1/state": `"leader":5`,
+		"/brokers/topics/mine/partitions/1/state": `"leader":5`, "/config/users/u/clients/c": `"producer_byte_rate":"1024"`,
 	} {
 		if !json.Valid([]byte(nodes[path])) || !strings.Contains(nodes[path], part) {
 			t.Errorf("%s is %q, want %q in it", path, nodes[path], part)

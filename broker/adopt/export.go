@@ -268,7 +268,31 @@ func (l *Leave) script(ctx context.Context, left *Left) (string, error) {
 		left.Topics++
 		left.Partitions += len(t.Partitions)
 	}
+	if err := l.entityNodes(ctx, put); err != nil {
+		return "", err
+	}
 	return b.String(), nil
+}
+
+// entityNodes puts the quotas and credentials of users, clients and addresses.
+func (l *Leave) entityNodes(ctx context.Context, put func(path string, data []byte) error) error {
+	all, err := controller.ReadEntities(ctx, l.Tree)
+	if err != nil {
+		return fmt.Errorf("reading the quotas: %w", err)
+	}
+	for _, e := range all {
+		for i, c := range e.Path[1:] { // what is above, /config/users/U/clients for one
+			if c == '/' {
+				if err := put(e.Path[:i+1], nil); err != nil {
+					return err
+				}
+			}
+		}
+		if err := put(e.Path, meta.EncodeConfig(e.Keys)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // topicNodes puts the nodes of a topic as they are in the tree, which has Kafka's own schema.

@@ -94,3 +94,9 @@ func ReadTopics(ctx context.Context, tree meta.Tree) ([]Topic, error) {
 	}
 	return topics, nil
 }
+
+// ReadEntities reads the users, clients and addresses of a tree that have settings, as ReadTopics does the topics.
+func ReadEntities(ctx context.Context, tree meta.Tree) ([]Entity, error) {
+	c := &Controller{tree: tree}
+	return c.Entities(ctx)
+}
