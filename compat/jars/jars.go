@@ -42,6 +42,11 @@ func StreamsTest() Set {
 		"org.apache.kafka:kafka-clients:4.3.1:test", "org.slf4j:slf4j-nop:1.7.36"}}
 }
 
+// SystemTests is what Kafka's own system tests run of one version before 2.8: VerifiableProducer and VerifiableConsumer.
+func SystemTests(version string) Set {
+	return Set{"kafka-system-tests-" + version, []string{"org.apache.kafka:kafka-tools:" + version}}
+}
+
 // scala is the Scala version in the name of a Kafka version's broker jar.
 func scala(version string) string {
 	switch {
@@ -71,6 +76,9 @@ func All() []Set {
 	}
 	for _, version := range Versions() {
 		sets = append(sets, Tools(version))
+	}
+	for _, version := range []string{"0.10.2.2", "1.1.1"} {
+		sets = append(sets, SystemTests(version))
 	}
 	return sets
 }
