@@ -12,9 +12,11 @@ import (
 
 // Timeouts that all members have.
 const (
-	session   = 6 * time.Second
-	heartbeat = 500 * time.Millisecond
-	fetchWait = 200 * time.Millisecond
+	session = 6 * time.Second
+	// staticSession lets a static member come back in time.
+	staticSession = 30 * time.Second
+	heartbeat     = 500 * time.Millisecond
+	fetchWait     = 200 * time.Millisecond
 )
 
 func untilStopped(stop <-chan struct{}) (context.Context, context.CancelFunc) {
@@ -38,7 +40,7 @@ func franzMember(id identity, stop <-chan struct{}) error {
 		kgo.OnPartitionsAssigned(report("assigned")), kgo.OnPartitionsRevoked(report("revoked")), kgo.OnPartitionsLost(report("revoked")),
 	}
 	if id.instance != "-" {
-		opts = append(opts, kgo.InstanceID(id.instance))
+		opts = append(opts, kgo.InstanceID(id.instance), kgo.SessionTimeout(staticSession))
 	}
 	if id.assignor == "range" {
 		opts = append(opts, kgo.Balancers(kgo.RangeBalancer()))
@@ -95,6 +97,7 @@ func saramaMember(id identity, stop <-chan struct{}) error {
 	conf.Metadata.Retry.Max = 50
 	if id.instance != "-" {
 		conf.Consumer.Group.InstanceId = id.instance
+		conf.Consumer.Group.Session.Timeout = staticSession
 	}
 	g, err := sarama.NewConsumerGroup([]string{id.broker}, id.group, conf)
 	if err != nil {

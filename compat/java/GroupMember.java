@@ -30,7 +30,7 @@ public final class GroupMember {
     p.put("group.id", args[1]);
     p.put("enable.auto.commit", "false");
     p.put("auto.offset.reset", "earliest");
-    p.put("session.timeout.ms", "6000");
+    p.put("session.timeout.ms", args[3].equals("-") ? "6000" : "30000"); // a static member has time to come back
     p.put("heartbeat.interval.ms", "500");
     p.put("fetch.max.wait.ms", "200");
     p.put("retry.backoff.ms", "50");

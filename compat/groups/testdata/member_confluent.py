@@ -29,6 +29,7 @@ config = {
 }
 if instance != "-":
     config["group.instance.id"] = instance
+    config["session.timeout.ms"] = 30000
 if assignor != "-":
     config["partition.assignment.strategy"] = assignor
 consumer = Consumer(config)

@@ -33,10 +33,12 @@ def wait_for_end():
     stopped.set()
 
 
-options = {"group_instance_id": instance} if instance != "-" else {}
+options = {"session_timeout_ms": 6000}
+if instance != "-":
+    options = {"session_timeout_ms": 30000, "group_instance_id": instance}
 consumer = KafkaConsumer(
     bootstrap_servers=broker, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest",
-    session_timeout_ms=6000, heartbeat_interval_ms=500, fetch_max_wait_ms=200, **options)
+    heartbeat_interval_ms=500, fetch_max_wait_ms=200, **options)
 consumer.subscribe([topic], listener=Listener())
 threading.Thread(target=wait_for_end, daemon=True).start()
 while not stopped.is_set():
