@@ -48,7 +48,7 @@ func TestExchange(t *testing.T) {
 		ours := harness.Start(t, harness.Config{})
 		ours.Create(t, partitions, []string{"segment.bytes=1048576"}, topic)
 		ours.Stop(t)
-		move(t, theirs.Dir, ours.Dir())
+		move(t, theirs.Dir, ours.Dir(), topic, partitions)
 		ours.Up(t)
 		readBack(t, ours, want)
 		goOn(t, ours, want)
@@ -61,7 +61,7 @@ func toKafka(t *testing.T, version, from string, want [][]string) {
 	theirs := peer.Start(t, version, dir)
 	theirs.Create(t, partitions, []string{"segment.bytes=1048576"}, topic)
 	theirs.Stop(t)
-	move(t, from, dir)
+	move(t, from, dir, topic, partitions)
 	theirs = peer.Start(t, version, dir)
 	readBack(t, theirs.Broker, want)
 	goOn(t, theirs.Broker, want)
@@ -72,7 +72,7 @@ func toKafka(t *testing.T, version, from string, want [][]string) {
 
 // move replaces the partitions' files in one log directory by those of another. partition.metadata stays, since it ties
 // a directory to the topic id of its own cluster.
-func move(t *testing.T, from, to string) {
+func move(t *testing.T, from, to, topic string, partitions int) {
 	t.Helper()
 	for _, marker := range []string{".kafka_cleanshutdown", "recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"} {
 		if err := os.Remove(filepath.Join(to, marker)); err != nil && !os.IsNotExist(err) {
