@@ -166,3 +166,26 @@ func (r *run) gave(before, want int) error {
 	}
 	return nil
 }
+
+// TestNewProtocol: a consumer of Kafka 4 that is set to the protocol of KIP-848, which is not built, is told so and does not hang.
+func TestNewProtocol(t *testing.T) {
+	runs := newRuns(t, harness.Start(t, settings()), []client{javaClient(t, "4.4.0")})
+	step(t, runs, "one member", func(r *run) error {
+		if err := r.start("a", identity{assignor: "KIP-848"}); err != nil {
+			return err
+		}
+		return r.await("refusal", func() string {
+			if !r.members["a"].failed("unsupportedversionexception") {
+				return "it is not told that the broker cannot"
+			}
+			return ""
+		})
+	})
+	for _, r := range runs {
+		close(r.feeding)
+		<-r.fed
+		if r.err != nil {
+			t.Error(r.err)
+		}
+	}
+}

@@ -16,9 +16,9 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
  * One member of a group, for every version of kafka-clients from 0.9 on. GroupMember BROKER GROUP TOPIC INSTANCE
- * ASSIGNOR; "-" for the last two is none. It prints what happens, one line each: "assigned P,P", "revoked P,P",
- * "record P OFFSET VALUE" after a record is processed, "committed P OFFSET" after a commit is answered, "failed TEXT"
- * when one is not. It leaves the group and ends when standard input does.
+ * ASSIGNOR; "-" for the last two is none, and ASSIGNOR may be KIP-848 for the protocol of that. It prints what happens,
+ * one line each: "assigned P,P", "revoked P,P", "record P OFFSET VALUE" after a record is processed, "committed P OFFSET"
+ * after a commit is answered, "failed TEXT" when one is not. It leaves the group and ends when standard input does.
  */
 public final class GroupMember {
   private static final PrintStream OUT = new PrintStream(System.out, true);
@@ -39,7 +39,11 @@ public final class GroupMember {
     if (!args[3].equals("-")) {
       p.put("group.instance.id", args[3]);
     }
-    if (!args[4].equals("-")) {
+    if (args[4].equals("KIP-848")) {
+      p.put("group.protocol", "consumer");
+      p.remove("session.timeout.ms");
+      p.remove("heartbeat.interval.ms");
+    } else if (!args[4].equals("-")) {
       p.put("partition.assignment.strategy", args[4]);
     }
     KafkaConsumer<String, String> consumer = new KafkaConsumer<String, String>(p);
