@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 
@@ -44,10 +45,19 @@ func (l *Log) CleanBelow() int64 { return l.cleanBelow.Load() }
 // Cleanable says what can be cleaned. What may not be cleaned: the active segment, segments that the last stable offset has not passed, and
 // segments with records younger than minLagMs.
 func (l *Log) Cleanable(minLagMs int64) (Cleanable, error) {
-	if err := l.writable(); err != nil {
-		return Cleanable{}, err
+	for {
+		if err := l.writable(); err != nil {
+			return Cleanable{}, err
+		}
+		list := l.list.Load()
+		c, err := l.cleanable(*list, minLagMs)
+		if err == nil || !l.changedSince(list) {
+			return c, err
+		}
 	}
-	list := *l.list.Load()
+}
+
+func (l *Log) cleanable(list segments, minLagMs int64) (Cleanable, error) {
 	c := Cleanable{First: l.firstDirty(list), OldestMs: math.MaxInt64}
 	end, err := l.cleanEnd(list, c.First, minLagMs)
 	if err != nil {
@@ -172,7 +182,7 @@ type Cleaned struct {
 func (l *Log) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) {
 	c := &clean{Log: l, ctx: ctx, options: o, buf: make([]byte, max(o.BufferBytes, chunkBytes))}
 	err := c.run()
-	if errors.Is(err, errSegmentGone) {
+	if errors.Is(err, errSegmentGone) || errors.Is(err, fs.ErrNotExist) {
 		err = ErrCleanAgain
 	}
 	if l.closed.Load() && err != nil {

@@ -158,20 +158,12 @@ func (w *Rebuilder) wrap(dst []byte, h *Header, offset, timestamp int64) ([]byte
 		return dst, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(out)-start)
 	}
 	if h.Magic == 0 && h.Codec() == LZ4 {
-		oldLZ4Header(out[value:])
+		breakLZ4(out[value:])
 	}
 	binary.BigEndian.PutUint32(out[value-4:], uint32(len(out)-value))
 	binary.BigEndian.PutUint32(out[start+LengthPos:], uint32(len(out)-start-OverheadSize))
 	binary.BigEndian.PutUint32(out[start+legacyCRCPos:], crc32.ChecksumIEEE(out[start+MagicPos:]))
 	return out, nil
-}
-
-// oldLZ4Header gives a frame the header checksum that clients of magic 0 compute: over the frame's magic too (KAFKA-3160).
-func oldLZ4Header(frame []byte) {
-	var sum xxh32
-	sum.reset()
-	sum.write(frame[:6])
-	frame[6] = byte(sum.sum() >> 8)
 }
 
 // AppendEmpty appends a batch of magic 2 without records to dst, which stands for the one that has header h: it keeps its offsets, its producer and

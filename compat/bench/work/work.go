@@ -47,6 +47,7 @@ func All() []Workload {
 		{Name: "fetch-v2", Stage: Stream, Run: fetchV2, Old: true},
 		{Name: "groups-1000", Stage: Stream, Run: groups1000},
 		{Name: "partitions-1000", Stage: Partitions, Run: partitions1000},
+		{Name: "compact-10m", Stage: Start, Run: compact10m, Old: true},
 		{Name: "start-empty", Stage: Start, Run: startEmpty},
 		{Name: "start-1000", Stage: Start, Run: start1000},
 	}
