@@ -17,5 +17,8 @@
 // HandleCache.mu; segment.loadMu is held over reads and takes only flush and HandleCache.mu. No Waiter and no Committer is called under any.
 // Besides the locks, a sync, a truncation and a close exclude each other (exclude, ready): whoever waits for that holds no lock.
 //
+// Compaction (clean*.go, package compact) reads and writes without a lock; its swap is a change of files like a deletion. It keeps offsets, so that
+// there are gaps between batches and at the ends of segments.
+//
 // Goroutines: none. The committer (package commit) calls BeginSync and EndSync on its own goroutine.
 package log
