@@ -46,6 +46,7 @@ func (b *Broker) apiTable() []api {
 		{28, 0, 6, b.handleTxnOffsetCommit},
 		{32, 0, 4, answer(b.handleDescribeConfigs)},
 		{33, 0, 2, answer(b.handleAlterConfigs)},
+		{34, 0, 2, answer(b.handleAlterReplicaLogDirs)},
 		{35, 0, 5, answer(b.handleDescribeLogDirs)},
 		{37, 0, 3, answer(b.handleCreatePartitions)},
 		{42, 0, 3, b.handleDeleteGroups},

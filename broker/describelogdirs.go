@@ -34,6 +34,12 @@ func (b *Broker) handleDescribeLogDirs(_ context.Context, _ *wire.Request, r *km
 					Partition: p.ID().Partition, Size: l.Size(), OffsetLag: max(0, l.HighWatermark()-l.EndOffset())})
 			}
 		}
+		for _, f := range st.Futures {
+			if wanted.has(f.ID) {
+				out.Topics = addDescribed(out.Topics, f.ID, kmsg.DescribeLogDirsResponseDirTopicPartition{
+					Partition: f.ID.Partition, Size: f.Size, OffsetLag: f.Lag, IsFuture: true})
+			}
+		}
 		resp.Dirs = append(resp.Dirs, out)
 	}
 	return resp

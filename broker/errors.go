@@ -9,6 +9,7 @@ import (
 	"gregor/broker/meta"
 	"gregor/log"
 	"gregor/log/batch"
+	"gregor/log/logdir"
 	"gregor/log/producer"
 )
 
@@ -21,6 +22,10 @@ func errorCodes() []errorCode {
 		{log.ErrOffline, kerr.KafkaStorageError},
 		// The metadata tree is a file too; its errors say what of it failed.
 		{meta.ErrFailed, kerr.KafkaStorageError},
+		{logdir.ErrNoDirectory, kerr.LogDirNotFound},
+		{logdir.ErrDirectoryOffline, kerr.KafkaStorageError},
+		{logdir.ErrNameTooLong, kerr.InvalidTopicException},
+		{logdir.ErrNotFound, kerr.KafkaStorageError}, // its directory is not in use
 		{syscall.ENOSPC, kerr.KafkaStorageError},
 		{syscall.EMFILE, kerr.KafkaStorageError}, // the log says which limit
 		{syscall.ENFILE, kerr.KafkaStorageError},

@@ -154,3 +154,94 @@ func TestDiskFailsAtRunTime(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func alterLogDirs(dir, topic string, partitions ...int32) *kmsg.AlterReplicaLogDirsRequest {
+	r := kmsg.NewPtrAlterReplicaLogDirsRequest()
+	rt := kmsg.NewAlterReplicaLogDirsRequestDirTopic()
+	rt.Topic, rt.Partitions = topic, partitions
+	rd := kmsg.NewAlterReplicaLogDirsRequestDir()
+	rd.Dir, rd.Topics = dir, append(rd.Topics, rt)
+	r.Dirs = append(r.Dirs, rd)
+	return r
+}
+
+// altered shows the errors of AlterReplicaLogDirs.
+func (c *client) altered(version int16, r *kmsg.AlterReplicaLogDirsRequest) string {
+	c.t.Helper()
+	out := ""
+	for _, t := range ask[*kmsg.AlterReplicaLogDirsResponse](c, version, r).Topics {
+		for _, p := range t.Partitions {
+			out += fmt.Sprint(t.Topic, "-", p.Partition, " ", p.ErrorCode, " ")
+		}
+	}
+	return out
+}
+
+// TestAlterReplicaLogDirs moves a partition forth and back while a producer and a waiting consumer use it.
+func TestAlterReplicaLogDirs(t *testing.T) {
+	base := t.TempDir()
+	d1, d2 := filepath.Join(base, "d1"), filepath.Join(base, "d2")
+	b := startBroker(t, d1+","+d2)
+	c := b.dial()
+	c.create("a", 2, "segment.bytes", "500")
+	n := 0
+	send := func() {
+		t.Helper()
+		if got := c.produce("a", 0, batchOf(t, batch.None, record{"k", fmt.Sprint("v", n), nowMillis()})); got.ErrorCode != 0 || got.BaseOffset != int64(n) {
+			t.Fatalf("record %d: error %d, offset %d", n, got.ErrorCode, got.BaseOffset)
+		}
+		n++
+	}
+	for range 30 {
+		send()
+	}
+	waiting := b.dial()
+	r := fetchRequest("a", 0, 30, wait)
+	r.SetVersion(12)
+	waiting.send(r)
+	for v, to := range []string{d2, d1, d2} {
+		if got := c.altered(int16(v), alterLogDirs(to, "a", 0)); got != "a-0 0 " {
+			t.Fatal(got)
+		}
+		for !strings.Contains(c.logDirs(4, describeLogDirs("a", 0)), filepath.Base(to)+" 0 a-0:") || strings.Contains(c.logDirs(4, describeLogDirs("a", 0)), "true") {
+			send()
+		}
+		send()
+	}
+	got := waiting.receive(r, waiting.next).(*kmsg.FetchResponse).Topics[0].Partitions[0]
+	if got.ErrorCode != 0 || values(t, got.RecordBatches, 30)[0] != "v30" {
+		t.Errorf("the waiting fetch: error %d, %v", got.ErrorCode, values(t, got.RecordBatches, 30))
+	}
+	b.stopClean()
+	b = startBroker(t, d1+","+d2)
+	c = b.dial()
+	if got := c.logDirs(1, describeLogDirs("a", 0)); !strings.HasPrefix(got, "d1 0; d2 0 a-0:") {
+		t.Errorf("after a restart: %s", got)
+	}
+	var all []string
+	for len(all) < n {
+		more := values(t, c.fetch("a", 0, int64(len(all)), 0).RecordBatches, int64(len(all)))
+		if len(more) == 0 {
+			break
+		}
+		all = append(all, more...)
+	}
+	for i, v := range all {
+		if v != fmt.Sprint("v", i) {
+			t.Fatalf("record %d is %s", i, v)
+		}
+	}
+	if len(all) != n {
+		t.Errorf("%d records, sent %d", len(all), n)
+	}
+	for _, tc := range []struct{ dir, topic, want string }{
+		{base + "/d3", "a", fmt.Sprint("a-0 ", kerr.LogDirNotFound.Code, " ")},
+		{d1, "nope", fmt.Sprint("nope-0 ", kerr.UnknownTopicOrPartition.Code, " ")},
+		{base + "/d3", "nope", fmt.Sprint("nope-0 ", kerr.LogDirNotFound.Code, " ")},
+		{d2, "a", "a-0 0 "},
+	} {
+		if got := c.altered(2, alterLogDirs(tc.dir, tc.topic, 0)); got != tc.want {
+			t.Errorf("%s to %s: %s, want %s", tc.topic, tc.dir, got, tc.want)
+		}
+	}
+}

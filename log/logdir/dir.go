@@ -36,6 +36,7 @@ type Dir struct {
 	armed   atomic.Bool   // something moved since the last checkpoint
 	moved   chan struct{} // capacity 1: armed was set
 	removal removalQueue
+	futures []futureDir // found by Open
 	stop    chan struct{}
 	running sync.WaitGroup // the two goroutines
 
@@ -68,7 +69,16 @@ func Open(opts Options) (*Dir, error) {
 		d.release()
 		return nil, advise(err)
 	}
+	for _, f := range d.futures {
+		d.opts.Logger.Warn("directory is left alone: it is the copy of a partition that was to be moved", "dir", f.dir)
+	}
 	return d, nil
+}
+
+// futureDir is a directory with the suffix -future.
+type futureDir struct {
+	id  TopicPartition
+	dir string
 }
 
 // claim takes the directory and reads whose it is and how it was left. It changes nothing in one that is there but the lock.
@@ -242,8 +252,10 @@ func (d *Dir) list() ([]TopicPartition, error) {
 		case deleted:
 			d.removal.add(path, d.opts.Now())
 		case metadata:
-		case future, stray:
-			d.opts.Logger.Warn("directory is left alone: its log was moved or is not assigned here", "dir", path)
+		case future:
+			d.futures = append(d.futures, futureDir{tp, path})
+		case stray:
+			d.opts.Logger.Warn("directory is left alone: its log is not assigned here", "dir", path)
 		default:
 			d.opts.Logger.Warn("directory is left alone: its name is not <topic>-<partition>", "dir", path)
 		}

@@ -104,8 +104,15 @@ func isHex(s string) bool {
 
 // deletedName is the name that tp's directory gets when it is deleted; the topic is cut so that it fits.
 func deletedName(tp TopicPartition) string {
+	tail := randomTail(tp, deleteSuffix)
+	return tp.Topic[:min(len(tp.Topic), maxName-len(tail))] + tail
+}
+
+// futureName is the name of the directory that a copy of tp grows in. It may be longer than a name can be.
+func futureName(tp TopicPartition) string { return tp.Topic + randomTail(tp, futureSuffix) }
+
+func randomTail(tp TopicPartition, suffix string) string {
 	var id [hexLen / 2]byte
 	_, _ = rand.Read(id[:]) // never fails
-	tail := fmt.Sprintf("-%d.%s%s", tp.Partition, hex.EncodeToString(id[:]), deleteSuffix)
-	return tp.Topic[:min(len(tp.Topic), maxName-len(tail))] + tail
+	return fmt.Sprintf("-%d.%s%s", tp.Partition, hex.EncodeToString(id[:]), suffix)
 }

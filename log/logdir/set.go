@@ -22,6 +22,7 @@ type Set struct {
 	handles    *log.HandleCache
 	committers []*commit.Committer // one for each device
 
+	moves   moves
 	placing sync.Mutex // held by Create, so that partitions made at a time are counted; above all locks of a Dir
 }
 
@@ -141,6 +142,7 @@ func (s *Set) CommitStats() (sum commit.Stats) {
 
 // Close closes all directories, each as Dir.Close does.
 func (s *Set) Close() error {
+	s.moves.stop()
 	err := s.each((*Dir).Close)
 	s.drop()
 	return err
@@ -148,6 +150,7 @@ func (s *Set) Close() error {
 
 // Abandon lets go of everything without writing, as a killed process would.
 func (s *Set) Abandon() {
+	s.moves.stop()
 	for _, d := range s.live() {
 		d.Abandon()
 	}
@@ -171,6 +174,7 @@ type Status struct {
 	Err        error
 	Usage      vfs.Usage
 	Partitions []*Partition
+	Futures    []Future
 }
 
 // Status describes all directories, in the order of log.dirs.
@@ -185,7 +189,7 @@ func (s *Set) Status() []Status {
 		if st.Usage, st.Err = s.opts.FS.Usage(m.path); st.Err != nil {
 			continue
 		}
-		st.Partitions = m.dir.Partitions()
+		st.Partitions, st.Futures = m.dir.Partitions(), s.futuresIn(m.dir)
 	}
 	return all
 }
@@ -293,6 +297,9 @@ func (d *Dir) count() (number, sick int) {
 
 // Delete takes partitions away, as Dir.Delete does.
 func (s *Set) Delete(tps ...TopicPartition) error {
+	s.moves.changing.Lock()
+	defer s.moves.changing.Unlock()
+	s.endMoves(tps)
 	groups := make(map[*Dir][]TopicPartition)
 	var errs []error
 	for _, tp := range tps {

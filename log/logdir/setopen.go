@@ -27,6 +27,7 @@ type SetOptions struct {
 // belongs to another broker, or is in use by another process.
 func OpenSet(o SetOptions) (*Set, error) {
 	s := &Set{opts: o}
+	s.moves.slot, s.moves.byID = make(chan struct{}, 1), make(map[TopicPartition]*move)
 	s.opts.Options = o.withDefaults()
 	err := s.claimAll()
 	if err == nil {
@@ -45,6 +46,7 @@ func OpenSet(o SetOptions) (*Set, error) {
 		return nil, advise(err)
 	}
 	s.chooseTwins()
+	s.resume()
 	return s, nil
 }
 
@@ -239,11 +241,4 @@ func (s *Set) dropTwin(t, kept *twin) {
 	if err := t.dir.Delete(t.p.id); err != nil {
 		logger.Error("the older log could not be deleted, the next start tries again", "error", err)
 	}
-}
-
-// unlist forgets a partition that stays on the disk.
-func (d *Dir) unlist(p *Partition) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.mu.partitions, p.id)
 }
