@@ -91,8 +91,37 @@ func (c *Conn) DeleteTopic(name string) error {
 	return nil
 }
 
+// SetTopicConfig sets one key of a topic.
+func (c *Conn) SetTopicConfig(topic, key, value string) error {
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	req.SetVersion(1)
+	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, topic
+	resource.Configs = append(resource.Configs, kmsg.IncrementalAlterConfigsRequestResourceConfig{Name: key, Value: &value})
+	req.Resources = append(req.Resources, resource)
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	for _, r := range resp.(*kmsg.IncrementalAlterConfigsResponse).Resources {
+		if r.ErrorCode != 0 {
+			return fmt.Errorf("IncrementalAlterConfigs %s: error code %d", topic, r.ErrorCode)
+		}
+	}
+	return nil
+}
+
 // EndOffsets asks ListOffsets for the latest offset of every partition and fails unless all answer without error.
 func (c *Conn) EndOffsets(topic string, partitions int) ([]int64, error) {
+	return c.offsets(topic, partitions, -1)
+}
+
+// StartOffsets asks for the earliest.
+func (c *Conn) StartOffsets(topic string, partitions int) ([]int64, error) {
+	return c.offsets(topic, partitions, -2)
+}
+
+func (c *Conn) offsets(topic string, partitions int, timestamp int64) ([]int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.SetVersion(5)
 	req.ReplicaID = -1
@@ -100,7 +129,7 @@ func (c *Conn) EndOffsets(topic string, partitions int) ([]int64, error) {
 	t.Topic = topic
 	for i := range partitions {
 		p := kmsg.NewListOffsetsRequestTopicPartition()
-		p.Partition, p.Timestamp, p.CurrentLeaderEpoch = int32(i), -1, -1
+		p.Partition, p.Timestamp, p.CurrentLeaderEpoch = int32(i), timestamp, -1
 		t.Partitions = append(t.Partitions, p)
 	}
 	req.Topics = append(req.Topics, t)

@@ -98,6 +98,7 @@ func formatKafka(ctx context.Context, lib, dir, addr string, set []string) error
 		"advertised.listeners=PLAINTEXT://" + addr,
 		"controller.listener.names=CONTROLLER",
 		"log.dirs=" + filepath.Join(dir, "data"),
+		"log.retention.check.interval.ms=1000", // or retention could not be timed
 		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
 	}, set...)
 	if err := os.WriteFile(properties(dir), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {

@@ -48,6 +48,7 @@ func All() []Workload {
 		{Name: "groups-1000", Stage: Stream, Run: groups1000},
 		{Name: "partitions-1000", Stage: Partitions, Run: partitions1000},
 		{Name: "compact-10m", Stage: Start, Run: compact10m, Old: true},
+		{Name: "retention-1000", Stage: Partitions, Run: retention1000},
 		{Name: "start-empty", Stage: Start, Run: startEmpty},
 		{Name: "start-1000", Stage: Start, Run: start1000},
 	}
