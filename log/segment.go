@@ -99,7 +99,7 @@ func newSegment(l *Log, base int64) *segment {
 	s.maxTime.Store(noTime)
 	s.writer = segmentWriter{created: l.now().UnixMilli(), firstTime: noTime, indexedTime: noTime, maxTimeOffset: base}
 	if cfg := l.cfg.Load(); cfg.SegmentJitterMs > 0 {
-		s.writer.jitter = rand.Int64N(min(cfg.SegmentJitterMs, cfg.SegmentMs) + 1)
+		s.writer.jitter = rand.Int64N(min(cfg.SegmentJitterMs, cfg.SegmentMs))
 	}
 	return s
 }
