@@ -5,12 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"gregor/log/batch"
+	"gregor/log/vfs/faultfs"
 )
 
 // aged makes a topic with five segments of a batch each, a day old.
@@ -124,4 +127,42 @@ func TestRetentionSweep(t *testing.T) {
 	if left := b.topics.name("a").partition(0).log.Size(); left != 0 {
 		t.Fatalf("%d bytes left", left)
 	}
+}
+
+// TestRetentionByItself waits for the check and for the removal of files, without anything that asks for them.
+func TestRetentionByItself(t *testing.T) {
+	b := startBroker(t, t.TempDir(), "log.retention.check.interval.ms", "20")
+	c := b.dial()
+	aged(t, b, c, "a", "retention.ms", "1000", "file.delete.delay.ms", "1")
+	for b.listed(c, timeEarliest) != "0 -1 5 0" { // the connection has a deadline
+	}
+	for files(t, b, "a-0", ".deleted") > 0 {
+		b.listed(c, timeEarliest)
+	}
+}
+
+// TestRetentionKeepsWhatIsOpen: retention works while a topic is deleted under it, and after its log failed.
+func TestRetentionKeepsWhatIsOpen(t *testing.T) {
+	b, faults := faultyBroker(t, "log.retention.ms", "1")
+	c := b.dial()
+	aged(t, b, c, "a")
+	aged(t, b, c, "b")
+	gone := b.topics.name("b").partition(0)
+	r := kmsg.NewPtrDeleteTopicsRequest()
+	r.TopicNames = []string{"b"}
+	ask[*kmsg.DeleteTopicsResponse](c, 3, r)
+	b.noteRetention(gone, gone.log.DeleteBelowStart())
+	remove := faults.Add(faultfs.Rule{Kind: faultfs.Rename, Path: ".deleted", Err: syscall.EIO})
+	b.retain(t.Context())
+	remove()
+	if err := b.topics.name("a").partition(0).log.Err(); err == nil {
+		t.Error("a failed rename is not noticed")
+	}
+	aged(t, b, c, "c")
+	b.retain(t.Context())
+	if got := c.listOffset(7, listRequest("c", timeEarliest, 0)); got != "0 -1 5 0" {
+		t.Errorf("another log: %s", got)
+	}
+	r.TopicNames = []string{"a"} // or the stop is not clean
+	ask[*kmsg.DeleteTopicsResponse](c, 3, r)
 }
