@@ -140,7 +140,20 @@ func (m *Move) copySegment(ctx context.Context, s *segment, sealed bool) (did in
 		}
 	}
 	c.whole = true
-	return c.bytes - from, nil
+	return c.bytes - from, m.keepTime(s)
+}
+
+// keepTime gives the copy of a sealed segment its modification time, which is the age of one without timestamps.
+func (m *Move) keepTime(s *segment) error {
+	setter, ok := m.log.fs.(vfs.ModTimeSetter)
+	if !ok {
+		return nil
+	}
+	info, err := m.log.fs.Stat(s.path(logExt))
+	if err != nil {
+		return err
+	}
+	return setter.SetModTime(filepath.Join(m.dir, s.name(logExt)), info.ModTime())
 }
 
 // copyData copies the batches of s that are not copied yet.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"gregor/log/batch"
 	"gregor/log/commit"
@@ -67,9 +68,15 @@ func TestMove(t *testing.T) {
 	must(t, err)
 	before := content(t, &reading)
 	mv := l.NewMove(futureDir)
+	sealed := fileName((*l.list.Load())[1].base, logExt)
+	written := time.UnixMilli(1_600_000_000_000)
+	must(t, mem.SetModTime(filepath.Join(testDir, sealed), written))
 	for range 3 {
 		must(t, mv.Copy(t.Context()))
 		m.append()
+	}
+	if info, err := mem.Stat(filepath.Join(futureDir, sealed)); err != nil || !info.ModTime().Equal(written) {
+		t.Fatalf("the copy is as of %v, %v", info.ModTime(), err)
 	}
 	if bytes, offset := mv.Progress(); bytes == 0 || bytes >= l.Size() || offset == 0 || offset > l.EndOffset() {
 		t.Fatalf("copied %d bytes, up to offset %d", bytes, offset)
