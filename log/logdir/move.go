@@ -57,18 +57,18 @@ func (s *Set) Move(tp TopicPartition, path string) error {
 	}
 	s.moves.changing.Lock()
 	defer s.moves.changing.Unlock()
-	p, from := s.find(tp)
-	if p == nil {
-		return fmt.Errorf("%w: %s", ErrNotFound, tp)
-	}
-	if p.Log() == nil {
-		return fmt.Errorf("%s cannot be moved: %w: %w", tp, log.ErrOffline, p.err)
-	}
 	if m := s.moves.get(tp); m != nil {
 		if m.to == to {
 			return nil
 		}
 		m.end()
+	}
+	p, from := s.find(tp) // that move may have been too quick to be ended
+	if p == nil {
+		return fmt.Errorf("%w: %s", ErrNotFound, tp)
+	}
+	if p.Log() == nil {
+		return fmt.Errorf("%s cannot be moved: %w: %w", tp, log.ErrOffline, p.err)
 	}
 	if from == to {
 		return nil

@@ -125,6 +125,26 @@ func TestMoveTurns(t *testing.T) {
 	must(t, s.Close())
 }
 
+// TestMoveTurnsAtOnce asks for one directory and the other in turn: the last request counts, however far the one before is.
+func TestMoveTurnsAtOnce(t *testing.T) {
+	_, s := moving(t, crashfs.New())
+	a := TopicPartition{"a", 0}
+	for i := range 40 {
+		for range i % 4 {
+			must(t, s.Sync(t.Context())) // lets the move go on a little
+		}
+		must(t, s.Move(a, []string{"/d2", "/d1"}[i%2]))
+	}
+	must(t, s.Move(a, "/d2"))
+	if m := s.moves.get(a); m != nil {
+		<-m.done
+	}
+	if got := spread(s); got != "; a-0 b-0" {
+		t.Fatal(got)
+	}
+	must(t, s.Close())
+}
+
 // TestMoveOfDeletedPartition: a deletion ends the move.
 func TestMoveOfDeletedPartition(t *testing.T) {
 	disk := crashfs.New()
