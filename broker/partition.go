@@ -81,7 +81,11 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool, e *enlis
 			return log.Appended{}, err
 		}
 	}
-	appended, err := p.log.Append(records, h, p.leaderEpoch)
+	write := p.log.Append
+	if h.Transactional() && e.addsPartitions() {
+		write = p.log.AppendFromZero
+	}
+	appended, err := write(records, h, p.leaderEpoch)
 	b.noteAppend(err)
 	return appended, err
 }

@@ -102,7 +102,7 @@ func (e *enlisted) add(t *kmsg.ProduceRequestTopic, p *kmsg.ProduceRequestTopicP
 
 // refusal is what a version is told of the coordinator's error.
 func (e *enlisted) refusal(err *kerr.Error) error {
-	adds := e.request.Version >= addsPartitions
+	adds := e.addsPartitions()
 	switch {
 	case err == kerr.ProducerFenced:
 		return kerr.InvalidProducerEpoch
@@ -142,15 +142,18 @@ func (e *enlisted) admit(p *partition, h *batch.Header) error {
 	}
 	who := txn.Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch}
 	err := e.txn.Admit(who, txn.Partition{Topic: p.topic.name, Number: p.num})
-	if err == nil || e.request.Version < addsPartitions && !e.broker.settings().TransactionVerification {
+	if err == nil || !e.addsPartitions() && !e.broker.settings().TransactionVerification {
 		return nil
 	}
 	return e.refusal(err)
 }
 
+// addsPartitions says that the producer has transaction version 2.
+func (e *enlisted) addsPartitions() bool { return e.request.Version >= addsPartitions }
+
 // missing reports if partitions must be put into the transaction first.
 func (e *enlisted) missing() bool {
-	if e == nil || e.err != nil || e.request.Version < addsPartitions || len(e.wanted) == 0 {
+	if e == nil || e.err != nil || !e.addsPartitions() || len(e.wanted) == 0 {
 		return false
 	}
 	missing := true

@@ -247,3 +247,27 @@ func askMarker(c *client, id int64, coordinator int32) int16 {
 	resp := ask[*kmsg.WriteTxnMarkersResponse](c, 1, markerRequest("txn", id, 0, coordinator, false))
 	return resp.Markers[0].Topics[0].Partitions[0].ErrorCode
 }
+
+// TestTransactionFromZero: what the log does not know of a producer of transaction version 2 it cannot have missed, since every transaction begins
+// an epoch; older ones may go on where they were.
+func TestTransactionFromZero(t *testing.T) {
+	_, c := txnBroker(t, t.TempDir())
+	c.createTopic("zero")
+	p := c.initTxn("zero-2", true)
+	p.who.Sequence = 5
+	if code := p.write(12, "zero", 0, "a"); code != kerr.OutOfOrderSequenceNumber.Code {
+		t.Errorf("version 12 from sequence 5: error %d", code)
+	}
+	p.who.Sequence = 0
+	if code := p.write(12, "zero", 0, "a"); code != 0 {
+		t.Errorf("version 12 from sequence 0: error %d", code)
+	}
+	old := c.initTxn("zero-1", false)
+	old.who.Sequence = 5
+	if code := old.add("zero", 0); code != 0 {
+		t.Fatalf("adding the partition: error %d", code)
+	}
+	if code := old.write(11, "zero", 0, "a"); code != 0 {
+		t.Errorf("version 11 from sequence 5: error %d", code)
+	}
+}

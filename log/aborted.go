@@ -317,9 +317,17 @@ func (r *recovery) beginAborted(from int64) error {
 }
 
 // proveUnsynced compares the transaction indexes above the recovery point with the log after an unclean stop, so that the files are right for
-// whoever else opens them. A log that nothing says had a transaction is left to its first reader.
+// whoever else opens them.
 func (r *recovery) proveUnsynced() error {
-	if r.clean || r.fast || !r.hadTransactions() {
+	if !r.hadTransactions() {
+		// Most logs: nothing is read for those who only ask if something was aborted.
+		for _, s := range r.list {
+			s.proven.Store(s.base)
+			s.firstOpen.CompareAndSwap(unknownOpen, math.MaxInt64)
+		}
+		return nil
+	}
+	if r.clean || r.fast {
 		return nil
 	}
 	for i := len(r.list) - 1; i >= 0; i-- {
@@ -333,13 +341,15 @@ func (r *recovery) proveUnsynced() error {
 	return nil
 }
 
+// hadTransactions says that there is a transaction index or a producer of transactions. Where all of both are missing nothing was aborted, but for
+// one whose producers were idle for producer.id.expiration.ms before somebody deleted every index.
 func (r *recovery) hadTransactions() bool {
 	for key := range r.inv.files {
 		if key.ext == txnExt {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.producers.Entries(), func(e producer.Entry) bool { return e.CoordinatorEpoch >= 0 || e.TxnFirstOffset >= 0 })
+	return r.producers.Transactional()
 }
 
 // noteAborted adds a transaction that the replay saw end.

@@ -19,6 +19,12 @@ func (l *Log) Append(b []byte, h batch.Header, leaderEpoch int32) (Appended, err
 	return l.appendBatch(b, h, leaderEpoch, (*producer.State).Check)
 }
 
+// AppendFromZero is Append for a batch of a producer with transaction version 2, which bumps its epoch with each transaction: if the log does not
+// know the producer, the batch must have sequence 0 (KIP-890).
+func (l *Log) AppendFromZero(b []byte, h batch.Header, leaderEpoch int32) (Appended, error) {
+	return l.appendBatch(b, h, leaderEpoch, (*producer.State).CheckFromZero)
+}
+
 // AppendOwn is Append for a batch that the broker itself made in a producer's transaction, as are the offsets of a group: the producer's epoch is
 // checked, its sequence is not.
 func (l *Log) AppendOwn(b []byte, h batch.Header, leaderEpoch int32) (Appended, error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gregor/log/vfs"
+	"gregor/log/vfs/faultfs"
 )
 
 // txnLog makes a log of several segments full of transactions, some of them over more than one segment, and stops it.
@@ -197,5 +198,27 @@ func TestTxnIndexAfterCrash(t *testing.T) {
 				t.Errorf("lost %v: %s has %d bytes, had %d", lost, name, len(b), len(before[name]))
 			}
 		}
+	}
+}
+
+// TestNoTransactionsNoReads: in a log without transactions nothing is read to find that none was aborted.
+func TestNoTransactionsNoReads(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		o, _ := hintLog(t, clean)
+		seam := faultfs.New(o.FS)
+		o.FS = seam
+		l := mustOpen(t, o)
+		reads := 0
+		seam.Observe(func(op faultfs.Op) {
+			if op.Kind == faultfs.Read {
+				reads++
+			}
+		})
+		got, err := l.AbortedIn(0, l.EndOffset())
+		must(t, err)
+		if len(got) > 0 || reads > 0 || len(*l.list.Load()) < 3 {
+			t.Errorf("clean %v: aborted %v, %d reads, %d segments", clean, got, reads, len(*l.list.Load()))
+		}
+		must(t, l.Close())
 	}
 }

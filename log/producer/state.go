@@ -28,6 +28,16 @@ func New(expiryMillis int64) *State {
 // SetExpiry changes producer.id.expiration.ms.
 func (s *State) SetExpiry(expiryMillis int64) { s.expiry = expiryMillis }
 
+// Transactional reports if any producer is known to have had a transaction.
+func (s *State) Transactional() bool {
+	for _, e := range s.producers {
+		if e.coord >= 0 || e.txnFirst >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Len is the number of producers known.
 func (s *State) Len() int { return len(s.producers) }
 
@@ -60,6 +70,15 @@ func (s *State) Check(b Batch, nowMillis int64) (dup *Accepted, err error) {
 		return nil, fmt.Errorf("%w: producer %d since offset %d", ErrInvalidTxnState, b.ProducerID, e.txnFirst)
 	}
 	return nil, nil
+}
+
+// CheckFromZero is Check for a producer with transaction version 2: one that is not known must start at sequence 0. Its epoch is new with each
+// transaction, so what the log knew of older ones cannot be missed (KIP-890).
+func (s *State) CheckFromZero(b Batch, nowMillis int64) (dup *Accepted, err error) {
+	if e := s.producers[b.ProducerID]; (e == nil || s.expired(e, nowMillis)) && b.BaseSequence != 0 {
+		return nil, fmt.Errorf("%w: producer %d is not known and sends sequence %d, want 0", ErrOutOfOrder, b.ProducerID, b.BaseSequence)
+	}
+	return s.Check(b, nowMillis)
 }
 
 // CheckOwn is Check for a batch that the broker itself made in a producer's transaction: only its epoch is checked, there are no duplicates.

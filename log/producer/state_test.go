@@ -221,3 +221,21 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%d expired, want producers 1, 2 and 5", n)
 	}
 }
+
+// TestCheckFromZero: with transaction version 2 a producer that is not known starts at sequence 0; a known one goes on as always.
+func TestCheckFromZero(t *testing.T) {
+	s := New(100)
+	if _, err := s.CheckFromZero(of(3, 1, 1), 0); !errors.Is(err, ErrOutOfOrder) {
+		t.Errorf("an unknown producer with sequence 1: %v", err)
+	}
+	if _, err := s.CheckFromZero(of(3, 0, 1), 0); err != nil {
+		t.Error(err)
+	}
+	s.Append(of(3, 0, 1), 0, 0)
+	if _, err := s.CheckFromZero(of(3, 1, 1), 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.CheckFromZero(of(3, 1, 1), 101); !errors.Is(err, ErrOutOfOrder) {
+		t.Errorf("an expired producer with sequence 1: %v", err)
+	}
+}
