@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"gregor/log/batch"
@@ -152,5 +153,70 @@ func TestTimesBelowLastStable(t *testing.T) {
 	}
 	if at, ok, err := l.SearchTimestamp(5001, ToLastStable); err != nil || ok {
 		t.Errorf("later than all that is stable: %+v, %v, %v", at, ok, err)
+	}
+}
+
+// TestManyAborted: more aborted transactions than one segment holds in memory, read by others meanwhile and after a restart.
+func TestManyAborted(t *testing.T) {
+	o := options(newFS(t))
+	o.Config = Config{SegmentBytes: 700 << 10}
+	l := mustOpen(t, o)
+	const n = 12 * spillEntries
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			r := rng(1)
+			for running := true; running; {
+				select {
+				case <-done:
+					running = false
+				default:
+				}
+				checkEveryThird(t, l, r.Int64N(l.LastStable()+1), l.LastStable())
+			}
+		})
+	}
+	for i := range int64(n) {
+		mustAppend(t, l, inTransaction(t, i, 0))
+		_, err := l.AppendMarker(producer.Marker{ProducerID: i, Commit: i%3 != 0}, 0)
+		must(t, err)
+		if i%50 == 0 {
+			must(t, l.Flush())
+		}
+	}
+	must(t, l.Flush())
+	close(done)
+	wg.Wait()
+	if most := slices.MaxFunc(*l.list.Load(), func(a, b *segment) int { return a.aborted.entries() - b.aborted.entries() }).aborted.entries(); most <= spillEntries {
+		t.Fatalf("no segment has more than %d entries", most)
+	}
+	checkEveryThird(t, l, 0, 2*n)
+	must(t, l.Close())
+	l = mustOpen(t, reopened(o, l, true))
+	for from := int64(0); from < 2*n; from += 97 {
+		checkEveryThird(t, l, from, min(from+301, 2*n))
+	}
+	must(t, l.Close())
+}
+
+// checkEveryThird compares aborted transactions with what TestManyAborted writes: each is a batch and its marker, every third aborted.
+func checkEveryThird(t *testing.T, l *Log, from, to int64) {
+	t.Helper()
+	got, err := l.AbortedIn(from, to)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	next := (from/2 + 2) / 3 * 3
+	for _, a := range got {
+		if a != (AbortedTxn{ProducerID: next, FirstOffset: 2 * next, LastOffset: 2*next + 1, LastStableOffset: 2*next + 2}) {
+			t.Errorf("aborted in [%d,%d): %+v, want producer %d", from, to, a, next)
+			return
+		}
+		next += 3
+	}
+	if from < to && 2*next < to {
+		t.Errorf("aborted in [%d,%d): none from producer %d on", from, to, next)
 	}
 }
