@@ -15,4 +15,4 @@ record:
 
 # What takes minutes for one test.
 compat-long: compat-deps
-	cd compat && GREGOR_COMPAT_LONG=1 go test -count=1 -timeout 15m -v -run 'TestStreamsSmoke' ./txn
+	cd compat && GREGOR_COMPAT_LONG=1 go test -count=1 -timeout 15m -v -run 'TestStreamsSmoke|TestCopiers' ./txn

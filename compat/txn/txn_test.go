@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -197,6 +198,11 @@ func TestCopiers(t *testing.T) {
 		return err
 	})
 	step(t, runs, feeder, "undisturbed again", nil)
+	if os.Getenv(longVariable) != "" {
+		for i := range 30 {
+			step(t, runs, feeder, fmt.Sprintf("kill %d", i), brokerKiller(t, b))
+		}
+	}
 	for _, r := range runs {
 		r.report()
 	}
