@@ -333,7 +333,9 @@ func (m *crashModel) world(c capture) *crashModel {
 	w.check(w.l)
 	runSync(m.t, w.l)
 	w.unsynced = false
-	w.check(w.l)
+	if !w.restarted {
+		w.checkTransactions(w.l)
+	}
 	if w.l.HighWatermark() != w.l.EndOffset() {
 		m.t.Fatalf("after a sync the high watermark is %d, the end %d", w.l.HighWatermark(), w.l.EndOffset())
 	}

@@ -16,10 +16,10 @@ func txnLog(t *testing.T, clean bool) (o Options, m *crashModel) {
 	m = newCrashModel(t, 77)
 	m.l.Abandon()
 	m.mem = newFS(t)
-	m.o.Config = Config{SegmentBytes: 20 << 10, IndexIntervalBytes: 300}
+	m.o.Config = Config{SegmentBytes: 13 << 10, IndexIntervalBytes: 300}
 	m.o.FS = m.mem
 	m.l = mustOpen(t, m.o)
-	for m.l.EndOffset() < 1200 {
+	for m.l.EndOffset() < 800 {
 		m.transact()
 	}
 	must(t, m.l.Flush())
@@ -91,7 +91,7 @@ func checkTxnHints(t *testing.T, o Options, m *crashModel, before map[string][]b
 		lines := &logLines{}
 		o.Logger = lines.logger()
 		l := mustOpen(t, o)
-		for range 20 {
+		for range 6 {
 			m.checkTransactions(l)
 		}
 		if again && lines.has("level=WARN") {
