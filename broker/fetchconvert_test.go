@@ -307,3 +307,33 @@ func deletedOpen(t *testing.T, dir string) bool {
 	}
 	return false
 }
+
+// TestFetchOldMixed: in one answer what must be converted is, and the rest goes out from the file.
+func TestFetchOldMixed(t *testing.T) {
+	b := startBroker(t, t.TempDir())
+	c := b.dial()
+	c.formatTopic("old", "message.format.version", "0.9.0")
+	c.formatTopic("new")
+	for range 3 {
+		for _, topic := range []string{"old", "new"} {
+			if got := c.produce(topic, 0, batchOf(t, batch.None, record{"k", strings.Repeat("v", 100_000), nowMillis()})); got.ErrorCode != 0 {
+				t.Fatal(got.ErrorCode)
+			}
+		}
+	}
+	r := fetchRequest("old", 0, 0, 0)
+	r.Topics = append(r.Topics, fetchRequest("new", 0, 1, 0).Topics...)
+	r.Topics = append(r.Topics, fetchRequest("old", 0, 2, 0).Topics...)
+	before := b.server.Stats().SendfileBytes
+	resp := ask[*kmsg.FetchResponse](c, 1, r)
+	for i, want := range []int{3, 2, 1} {
+		p := resp.Topics[i].Partitions[0]
+		if got := oldRecords(t, p.RecordBatches, 0, int64(i)); len(got) != want || got[0].offset != int64(i) {
+			t.Errorf("partition %d: %d records, want %d", i, len(got), want)
+		}
+	}
+	files := int64(len(resp.Topics[0].Partitions[0].RecordBatches) + len(resp.Topics[2].Partitions[0].RecordBatches))
+	if sent := b.server.Stats().SendfileBytes - before; runtime.GOOS == "linux" && sent != files {
+		t.Errorf("%d bytes went by sendfile, want %d", sent, files)
+	}
+}
