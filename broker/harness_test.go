@@ -42,7 +42,7 @@ func newBroker(t *testing.T, c Config, dir string, settings ...string) *testBrok
 	for i := 0; i < len(settings); i += 2 {
 		c.Settings[settings[i]] = settings[i+1]
 	}
-	if testing.Verbose() {
+	if testing.Verbose() && c.Logger == nil {
 		c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	b, err := New(c)

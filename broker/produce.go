@@ -74,6 +74,9 @@ func (b *Broker) appendAll(r *kmsg.ProduceRequest, req *wire.Request, resp *kmsg
 			}
 			if appendErr != nil {
 				produceFailure(res, appendErr)
+				if r.Version < 4 && res.ErrorCode == kerr.KafkaStorageError.Code {
+					res.ErrorCode = kerr.NotLeaderForPartition.Code // which old clients know and try again
+				}
 				failed = appendErr
 			}
 		}
