@@ -89,6 +89,12 @@ func Metrics() []Metric {
 		Metric{"groups-1000/commit/p50", "… a commit at 2,000 commits/s, p50", "ms", nil},
 		Metric{"groups-1000/commit/p99", "… p99", "ms", nil},
 		Metric{"groups-1000/commit/p999", "… p99.9", "ms", nil},
+		Metric{"transactions/1", "transactions of 10 records of 1 KiB over 3 partitions, 1 producer", "1/s", least(1)},
+		Metric{"transactions/1/cpu", "… broker CPU of one", "µs", nil},
+		Metric{"transactions/10", "… 10 producers", "1/s", least(1)},
+		Metric{"transactions/10/cpu", "… broker CPU of one", "µs", nil},
+		Metric{"transactions/100", "… 100 producers", "1/s", least(1)},
+		Metric{"transactions/100/cpu", "… broker CPU of one", "µs", nil},
 	)
 	return append(m,
 		Metric{"partitions-1000/first", "1,000 new partitions, first 3 batches to each", "ms", nil},

@@ -46,6 +46,7 @@ func All() []Workload {
 		{Name: "raw-fetch", Stage: Stream, Run: rawFetch},
 		{Name: "fetch-v2", Stage: Stream, Run: fetchV2, Old: true},
 		{Name: "groups-1000", Stage: Stream, Run: groups1000},
+		{Name: "transactions", Stage: Stream, Run: transactions},
 		{Name: "partitions-1000", Stage: Partitions, Run: partitions1000},
 		{Name: "compact-10m", Stage: Start, Run: compact10m, Old: true},
 		{Name: "retention-1000", Stage: Partitions, Run: retention1000},
