@@ -129,7 +129,7 @@ func (c *cleaner) take(ctx context.Context) *partition {
 		if !conf.CleanupPolicy.Compact || !c.free(p) {
 			return
 		}
-		found, err := p.log.Cleanable(conf.MinCompactionLagMs)
+		found, err := p.log.Cleanable(conf.MinCompactionLagMs, conf.MaxCompactionLagMs < math.MaxInt64)
 		if err != nil {
 			c.failed(p, err)
 			return

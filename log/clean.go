@@ -43,21 +43,21 @@ func (c Cleanable) Ratio() float64 {
 func (l *Log) CleanBelow() int64 { return l.cleanBelow.Load() }
 
 // Cleanable says what can be cleaned. What may not be cleaned: the active segment, segments that the last stable offset has not passed, and
-// segments with records younger than minLagMs.
-func (l *Log) Cleanable(minLagMs int64) (Cleanable, error) {
+// segments with records younger than minLagMs. OldestMs is looked for only if it is asked for: it costs a read for each dirty segment.
+func (l *Log) Cleanable(minLagMs int64, oldest bool) (Cleanable, error) {
 	for {
 		if err := l.writable(); err != nil {
 			return Cleanable{}, err
 		}
 		list := l.list.Load()
-		c, err := l.cleanable(*list, minLagMs)
+		c, err := l.cleanable(*list, minLagMs, oldest)
 		if err == nil || !l.changedSince(list) {
 			return c, err
 		}
 	}
 }
 
-func (l *Log) cleanable(list segments, minLagMs int64) (Cleanable, error) {
+func (l *Log) cleanable(list segments, minLagMs int64, oldest bool) (Cleanable, error) {
 	c := Cleanable{First: l.firstDirty(list), OldestMs: math.MaxInt64}
 	end, err := l.cleanEnd(list, c.First, minLagMs)
 	if err != nil {
@@ -71,6 +71,9 @@ func (l *Log) cleanable(list segments, minLagMs int64) (Cleanable, error) {
 		c.DirtyBytes += s.size.Load()
 	}
 	c.End = max(list[end].base, c.First)
+	if !oldest {
+		return c, nil
+	}
 	for _, s := range list[from : len(list)-1] {
 		at, err := s.firstTime()
 		if err != nil {

@@ -2,6 +2,7 @@ package log
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -461,4 +462,79 @@ func TestCleanFails(t *testing.T) {
 		m.check(m.l)
 		must(t, m.l.Close())
 	}
+}
+
+// TestCleanBelow: how far a log is clean is taken back by a truncation, and not believed when it cannot be.
+func TestCleanBelow(t *testing.T) {
+	m := newCleanModel(t, 3)
+	for range 80 {
+		m.append()
+	}
+	m.endAll()
+	m.append()
+	m.endAll()
+	for done := m.clean(); done.Full; {
+		done = m.clean()
+	}
+	first := m.first
+	c, err := m.l.Cleanable(0, true)
+	must(t, err)
+	if first == 0 || c.First != first || c.DirtyBytes != 0 || c.Ratio() != 0 {
+		t.Fatalf("after a clean up to %d: %+v", first, c)
+	}
+	must(t, m.l.Close())
+	m.point = m.l.RecoveryPoint()
+	for _, wrong := range []int64{-5, m.point + 1, 1 << 60} {
+		m.first = wrong
+		m.reopen(true)
+		c, err := m.l.Cleanable(0, true)
+		must(t, err)
+		if c.First != 0 || c.DirtyBytes == 0 || c.Ratio() != 1 || c.OldestMs <= 0 || c.OldestMs > m.clock.Now().UnixMilli() {
+			t.Errorf("with %d in the checkpoint: %+v", wrong, c)
+		}
+		must(t, m.l.Close())
+	}
+	m.first = first
+	m.reopen(true)
+	must(t, m.l.TruncateTo(first-3))
+	if at := m.l.CleanBelow(); at > first-3 {
+		t.Errorf("clean below %d after a truncation to %d", at, first-3)
+	}
+	must(t, m.l.Close())
+}
+
+// TestCleanStops: a clean ends with its context, with the error of its pace and with the log, and names a damaged file.
+func TestCleanStops(t *testing.T) {
+	m := newCleanModel(t, 4)
+	for range 80 {
+		m.append()
+	}
+	m.endAll()
+	must(t, m.l.Flush())
+	m.point = m.l.RecoveryPoint()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.l.Clean(ctx, m.options()); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	slow := errors.New("slow")
+	o := m.options()
+	o.Pace = func(int) error { return slow }
+	if _, err := m.l.Clean(t.Context(), o); !errors.Is(err, slow) {
+		t.Errorf("paced: %v", err)
+	}
+	o.Pace = func(int) error { m.l.Abandon(); return nil }
+	if _, err := m.l.Clean(t.Context(), o); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	f, err := m.mem.Open(testDir + "/" + fileName(0, logExt))
+	must(t, err)
+	_, err = f.WriteAt([]byte("damage"), 80)
+	must(t, errors.Join(err, f.Close()))
+	m.reopen(true)
+	var damage *CorruptError
+	if _, err := m.l.Clean(t.Context(), m.options()); !errors.As(err, &damage) || damage.Pos != 0 || !strings.HasSuffix(damage.File, fileName(0, logExt)) {
+		t.Errorf("damaged: %v", err)
+	}
+	must(t, m.l.Close())
 }

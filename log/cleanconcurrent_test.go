@@ -31,7 +31,7 @@ func TestCleanConcurrent(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if _, err := l.Cleanable(0); err != nil {
+			if _, err := l.Cleanable(0, true); err != nil {
 				t.Error(err)
 			}
 		}
