@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -33,7 +32,7 @@ func (b *Broker) loadQuotas(ctx context.Context) error {
 		return err
 	}
 	for _, one := range all {
-		e, err := entityAt(one.Path)
+		e, err := quota.EntityAt(one.Path)
 		if err != nil {
 			b.logger.Warn("settings of an entity cannot be read and have no effect", "path", one.Path, "error", err)
 			continue
@@ -59,27 +58,6 @@ func (b *Broker) quotaValues(one controller.Entity) quota.Values {
 		values[key] = v
 	}
 	return values
-}
-
-// entityAt is the entity whose settings are at a path of the tree.
-func entityAt(path string) (quota.Entity, error) {
-	parts := strings.Split(strings.TrimPrefix(path, "/config/"), "/")
-	var names [2]string
-	for i := range names {
-		var err error
-		if at := 2*i + 1; at < len(parts) {
-			if names[i], err = quota.Desanitize(parts[at]); err != nil {
-				return quota.Entity{}, fmt.Errorf("name %q: %w", parts[at], err)
-			}
-		}
-	}
-	switch parts[0] {
-	case "users":
-		return quota.Entity{User: names[0], Client: names[1]}, nil
-	case "clients":
-		return quota.Entity{Client: names[0]}, nil
-	}
-	return quota.Entity{IP: names[0]}, nil
 }
 
 func (b *Broker) handleAlterClientQuotas(ctx context.Context, _ *wire.Request, r *kmsg.AlterClientQuotasRequest) kmsg.Response {

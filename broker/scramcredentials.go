@@ -212,7 +212,7 @@ func (b *Broker) scramUsers(ctx context.Context) (map[string][]kmsg.DescribeUser
 	}
 	users := make(map[string][]kmsg.DescribeUserSCRAMCredentialsResponseResultCredentialInfo)
 	for _, e := range entities {
-		at, err := entityAt(e.Path)
+		at, err := quota.EntityAt(e.Path)
 		if err != nil || at.User == "" || at.Client != "" {
 			continue
 		}

@@ -169,6 +169,9 @@ func (l *Leave) want(ctx context.Context, w *kraft.Wanted, homes map[logdir.Topi
 		w.Topics = append(w.Topics, t)
 		w.Configs[t.Name] = l.fitConfig(t.Name, topics[i].Config, left)
 	}
+	if w.Quotas, err = quotasOf(ctx, l.Tree); err != nil {
+		return err
+	}
 	block, err := lastBlock(ctx, l.Tree)
 	if err == nil {
 		w.NextProducerID = block.End + 1

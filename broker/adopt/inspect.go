@@ -209,6 +209,7 @@ func (in *inspection) readMetadata() error {
 			p.Notes = append(p.Notes, fmt.Sprintf("the last %d bytes of the metadata log are no whole batch and do not count, as after any unclean stop", st.Torn))
 		}
 		in.image, p.KRaft, p.MetadataVersion = st.Image, true, st.Image.Features["metadata.version"]
+		in.planQuotas(st.Image.Quotas())
 		in.lostSecurity(st.Image)
 	}
 	if in.image == nil && slices.ContainsFunc(in.surveys, func(s *logdir.Survey) bool { return s.Identity.Version == 1 }) {
@@ -223,7 +224,7 @@ func (in *inspection) lostSecurity(m *kraft.Image) {
 		n    int
 		what string
 	}{
-		{m.ACLs(), "ACLs"}, {m.Quotas(), "client quotas"}, {m.Credentials(), "SCRAM credentials"}, {m.Tokens(), "delegation tokens"},
+		{m.ACLs(), "ACLs"}, {m.Credentials(), "SCRAM credentials"}, {m.Tokens(), "delegation tokens"},
 	} {
 		if l.n > 0 {
 			in.plan.Lost = append(in.plan.Lost, fmt.Sprintf("%d %s: they stay in Kafka's metadata and are in force there again, not here", l.n, l.what))

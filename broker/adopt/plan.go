@@ -36,6 +36,7 @@ type Plan struct {
 	MetadataVersion int16
 
 	Topics         []Topic // sorted by name
+	Quotas         []controller.Entity
 	NextProducerID int64
 	Groups         Groups
 	Transactions   Transactions
@@ -125,7 +126,7 @@ func (p *Plan) Err() error {
 
 // Adoption is the plan as the controller takes it. Partitions begin a new leader epoch.
 func (p *Plan) Adoption() controller.Adoption {
-	a := controller.Adoption{ClusterID: p.ClusterID, NextProducerID: p.NextProducerID}
+	a := controller.Adoption{ClusterID: p.ClusterID, NextProducerID: p.NextProducerID, Entities: p.Quotas}
 	for i := range p.Topics {
 		t := controller.Topic{Name: p.Topics[i].Name, ID: p.Topics[i].ID, Config: p.Topics[i].Config}
 		for _, part := range p.Topics[i].Partitions {

@@ -34,6 +34,9 @@ func (p *Plan) Print(w io.Writer) error {
 		fmt.Fprintf(&b, ", %d offsets in open transactions", p.Groups.Pending)
 	}
 	fmt.Fprintf(&b, "\ntransactional ids: %d, open transactions: %d\nnext producer id: %d\n", p.Transactions.IDs, p.Transactions.Open, p.NextProducerID)
+	if len(p.Quotas) > 0 {
+		fmt.Fprintf(&b, "client quotas: of %d users, client ids and addresses\n", len(p.Quotas))
+	}
 	section(&b, "notes", p.Notes)
 	section(&b, "not carried", p.Lost)
 	section(&b, "in the way", p.Blockers)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"gregor/broker/meta"
 )
@@ -16,6 +18,8 @@ type Adoption struct {
 	ClusterID string
 	// Topics need a name, an id, keys and of each partition the leader epoch to begin with; the broker becomes the only replica of all.
 	Topics []Topic
+	// Entities are users, clients and addresses with their settings.
+	Entities []Entity
 	// NextProducerID is the first producer id that was never given out.
 	NextProducerID int64
 }
@@ -46,6 +50,7 @@ func Adopt(ctx context.Context, tree meta.Tree, broker int32, a Adoption) error 
 			meta.CreateOp(meta.PartitionsPath(t.Name), nil, meta.Persistent))
 		ops = c.appendPartitions(ops, &t, 0)
 	}
+	ops = append(ops, entityOps(a.Entities)...)
 	if a.NextProducerID > math.MaxInt64-producerIDBlock {
 		return fmt.Errorf("producer ids are used up: the next one is %d", a.NextProducerID)
 	}
@@ -62,6 +67,22 @@ func Adopt(ctx context.Context, tree meta.Tree, broker int32, a Adoption) error 
 		return fmt.Errorf("writing %d topics that were found: %w", len(a.Topics), err)
 	}
 	return nil
+}
+
+// entityOps makes the nodes of entities, each with what is above it.
+func entityOps(all []Entity) (ops []meta.Op) {
+	own := make(map[string][]byte, len(all))
+	paths := map[string]struct{}{}
+	for _, e := range all {
+		own[e.Path] = meta.EncodeConfig(e.Keys)
+		for path := e.Path; strings.Count(path, "/") > 2; path = path[:strings.LastIndexByte(path, '/')] { // /config/users is there
+			paths[path] = struct{}{}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(paths)) { // parents first
+		ops = append(ops, meta.CreateOp(path, own[path], meta.Persistent))
+	}
+	return ops
 }
 
 // ReadTopics reads the topics of a tree without taking the controller's seat: for tools, while no broker runs. Nothing is changed.

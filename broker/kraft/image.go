@@ -57,7 +57,7 @@ type Image struct {
 
 	names     map[string][16]byte
 	acls      map[[16]byte]struct{}
-	quotas    map[string]struct{}
+	quotas    map[string]*Quota
 	scram     map[string]struct{}
 	tokens    map[string]struct{}
 	unknown   map[kind]int
@@ -69,7 +69,7 @@ type Image struct {
 func NewImage() *Image {
 	return &Image{
 		Topics: map[[16]byte]*Topic{}, Configs: map[Resource]map[string]string{}, Features: map[string]int16{}, Brokers: map[int32]Broker{},
-		names: map[string][16]byte{}, acls: map[[16]byte]struct{}{}, quotas: map[string]struct{}{}, scram: map[string]struct{}{},
+		names: map[string][16]byte{}, acls: map[[16]byte]struct{}{}, quotas: map[string]*Quota{}, scram: map[string]struct{}{},
 		tokens: map[string]struct{}{}, unknown: map[kind]int{},
 	}
 }
@@ -86,11 +86,24 @@ func (m *Image) Topic(name string) *Topic {
 // TopicNames are sorted.
 func (m *Image) TopicNames() []string { return slices.Sorted(maps.Keys(m.names)) }
 
-// ACLs, Quotas, Credentials and Tokens are how many access control entries, client quotas, SCRAM credentials and delegation tokens there are.
+// Quota is what one entity may use.
+type Quota struct {
+	// Entity has the types that name it (user, client-id, ip); a nil name stands for all that have no quota of their own.
+	Entity map[string]*string
+	Values map[string]float64
+}
+
+// ACLs, Credentials and Tokens are how many access control entries, SCRAM credentials and delegation tokens there are.
 func (m *Image) ACLs() int { return len(m.acls) }
 
-// Quotas: see ACLs.
-func (m *Image) Quotas() int { return len(m.quotas) }
+// Quotas are the client quotas, in the order of their entities.
+func (m *Image) Quotas() []Quota {
+	all := make([]Quota, 0, len(m.quotas))
+	for _, key := range slices.Sorted(maps.Keys(m.quotas)) {
+		all = append(all, *m.quotas[key])
+	}
+	return all
+}
 
 // Credentials: see ACLs.
 func (m *Image) Credentials() int { return len(m.scram) }

@@ -1,6 +1,8 @@
 package kraft
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -139,22 +141,41 @@ func (m *Image) security(k kind, r *kbin.Reader) {
 }
 
 func (m *Image) quota(r *kbin.Reader) {
-	key := []byte{}
+	entity := map[string]*string{}
 	for n := count(r, 1); n > 0 && r.Ok(); n-- {
-		key = append(key, r.CompactString()...)
-		key = append(key, 0)
-		if name := r.CompactNullableString(); name != nil {
-			key = append(append(key, 1), *name...)
-		}
-		key = append(key, 0)
+		kind := r.CompactString()
+		entity[kind] = r.CompactNullableString()
 		noTags(r)
 	}
-	key = append(key, r.CompactString()...)
-	r.Float64()
-	remove := r.Bool()
-	if r.Ok() {
-		mark(m.quotas, string(key), !remove)
+	key, value, remove := r.CompactString(), r.Float64(), r.Bool()
+	if !r.Ok() {
+		return
 	}
+	id := entityKey(entity)
+	q := m.quotas[id]
+	switch {
+	case !remove && q == nil:
+		m.quotas[id] = &Quota{Entity: entity, Values: map[string]float64{key: value}}
+	case !remove:
+		q.Values[key] = value
+	case q != nil:
+		if delete(q.Values, key); len(q.Values) == 0 {
+			delete(m.quotas, id)
+		}
+	}
+}
+
+// entityKey is one text for an entity, whatever the order of its parts.
+func entityKey(entity map[string]*string) string {
+	var b []byte
+	for _, kind := range slices.Sorted(maps.Keys(entity)) {
+		b = strconv.AppendQuote(b, kind)
+		if name := entity[kind]; name != nil {
+			b = strconv.AppendQuote(append(b, '='), *name)
+		}
+		b = append(b, ' ')
+	}
+	return string(b)
 }
 
 func mark[K comparable](set map[K]struct{}, key K, there bool) {

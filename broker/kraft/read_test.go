@@ -38,8 +38,11 @@ func TestSnapshotIsAsGoodAsTheLog(t *testing.T) {
 	if names := m.TopicNames(); !slices.Equal(names, []string{"a", "b"}) || len(m.Topic("a").Partitions) != 3 {
 		t.Errorf("topics %v", names)
 	}
-	if m.ACLs() != 1 || m.Quotas() != 2 || m.Credentials() != 1 || m.Tokens() != 0 {
-		t.Errorf("%d ACLs, %d quotas, %d credentials, %d tokens", m.ACLs(), m.Quotas(), m.Credentials(), m.Tokens())
+	if m.ACLs() != 1 || m.Credentials() != 1 || m.Tokens() != 0 {
+		t.Errorf("%d ACLs, %d credentials, %d tokens", m.ACLs(), m.Credentials(), m.Tokens())
+	}
+	if q := m.Quotas(); len(q) != 1 || *q[0].Entity["user"] != "u1" || q[0].Values["producer_byte_rate"] != 1024 || q[0].Values["consumer_byte_rate"] != 5 {
+		t.Errorf("quotas %+v", q)
 	}
 	if m.Configs[Resource{BrokerResource, ""}]["log.cleaner.threads"] != "2" || m.Configs[Resource{TopicResource, "gone"}] != nil {
 		t.Errorf("configurations %v", m.Configs)
@@ -55,8 +58,19 @@ func TestWriteKeepsWhatIsNotOurs(t *testing.T) {
 	}
 	st := mustRead(t, mem, "/d")
 	check(t, st, w)
-	if m := st.Image; m.ACLs() != 1 || m.Quotas() != 2 || m.Credentials() != 1 {
-		t.Errorf("%d ACLs, %d quotas, %d credentials", m.ACLs(), m.Quotas(), m.Credentials())
+	if m := st.Image; m.ACLs() != 1 || len(m.Quotas()) != 1 || m.Credentials() != 1 {
+		t.Errorf("%d ACLs, quotas %v, %d credentials", m.ACLs(), m.Quotas(), m.Credentials())
+	}
+	client := "c"
+	w.Quotas = []Quota{{map[string]*string{"user": nil, "client-id": &client}, map[string]float64{"request_percentage": 12.5}}}
+	if _, err := Write(mem, "/d", w); err != nil {
+		t.Fatal(err)
+	}
+	if q := mustRead(t, mem, "/d").Image.Quotas(); !reflect.DeepEqual(q, w.Quotas) {
+		t.Errorf("quotas %+v", q)
+	}
+	if again, err := Write(mem, "/d", w); err != nil || again.Records != 0 {
+		t.Errorf("the second time: %+v %v", again, err)
 	}
 }
 

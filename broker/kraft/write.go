@@ -21,6 +21,8 @@ type Wanted struct {
 	Topics []*Topic
 	// Configs are the own keys of each topic, by name.
 	Configs map[string]map[string]string
+	// Quotas are all client quotas. nil leaves those that are there.
+	Quotas []Quota
 	// NextProducerID is the first producer id that was never given out.
 	NextProducerID int64
 	// LogDirs are the ids of the broker's log directories.
@@ -95,6 +97,9 @@ func delta(st *State, w *Wanted) (records [][]byte, epoch int64) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		records = append(records, topicDelta(have, w, wanted[name], level)...)
 	}
+	if w.Quotas != nil {
+		records = append(records, quotaDelta(have, w.Quotas)...)
+	}
 	if w.NextProducerID > have.NextProducerID {
 		b := kbin.AppendInt32(appendFrame(producerIDs, 0), w.Node)
 		b = kbin.AppendInt64(kbin.AppendInt64(b, epoch), w.NextProducerID)
@@ -140,6 +145,41 @@ func topicDelta(have *Image, w *Wanted, t *Topic, level int16) (records [][]byte
 		}
 	}
 	return records
+}
+
+// quotaDelta is what must be said of the client quotas.
+func quotaDelta(have *Image, want []Quota) (records [][]byte) {
+	wanted := map[string]Quota{}
+	for _, q := range want {
+		wanted[entityKey(q.Entity)] = q
+	}
+	for _, q := range have.Quotas() {
+		now := wanted[entityKey(q.Entity)]
+		for _, key := range slices.Sorted(maps.Keys(q.Values)) {
+			if _, ok := now.Values[key]; !ok {
+				records = append(records, quotaOf(q.Entity, key, 0, true))
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(wanted)) {
+		q, before := wanted[id], have.quotas[id]
+		for _, key := range slices.Sorted(maps.Keys(q.Values)) {
+			if before == nil || before.Values[key] != q.Values[key] {
+				records = append(records, quotaOf(q.Entity, key, q.Values[key], false))
+			}
+		}
+	}
+	return records
+}
+
+func quotaOf(entity map[string]*string, key string, value float64, remove bool) []byte {
+	b := kbin.AppendCompactArrayLen(appendFrame(clientQuota, 0), len(entity))
+	for _, kind := range slices.Sorted(maps.Keys(entity)) {
+		b = kbin.AppendCompactNullableString(kbin.AppendCompactString(b, kind), entity[kind])
+		b = kbin.AppendUvarint(b, 0)
+	}
+	b = kbin.AppendFloat64(kbin.AppendCompactString(b, key), value)
+	return kbin.AppendUvarint(kbin.AppendBool(b, remove), 0)
 }
 
 func samePartition(a, b *Partition) bool {

@@ -95,6 +95,27 @@ func (e Entity) Path() string {
 	return "/config/users/" + Sanitize(e.User) + "/clients/" + Sanitize(e.Client)
 }
 
+// EntityAt is the entity whose settings are at a path of the tree.
+func EntityAt(path string) (Entity, error) {
+	parts := strings.Split(strings.TrimPrefix(path, "/config/"), "/")
+	var names [2]string
+	for i := range names {
+		var err error
+		if at := 2*i + 1; at < len(parts) {
+			if names[i], err = Desanitize(parts[at]); err != nil {
+				return Entity{}, fmt.Errorf("name %q: %w", parts[at], err)
+			}
+		}
+	}
+	switch parts[0] {
+	case "users":
+		return Entity{User: names[0], Client: names[1]}, nil
+	case "clients":
+		return Entity{Client: names[0]}, nil
+	}
+	return Entity{IP: names[0]}, nil
+}
+
 // Sanitize makes a name one that a node of the tree can have, as Kafka does: percent encoding but for letters, digits and "-_.".
 func Sanitize(name string) string {
 	if name == Default {

@@ -28,7 +28,11 @@ func TestRoundTripKRaft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kafka")
 	theirs := peer.Start(t, "4.4.0", dir, quick...)
 	populate(t, theirs.Broker)
+	limit(t, theirs.Broker)
 	want := capture(t, theirs.Broker)
+	if len(want.Quotas) != 2 {
+		t.Fatalf("quotas %q", want.Quotas)
+	}
 	theirs.Stop(t)
 	if *keep != "" {
 		pack(t, dir, want, filepath.Join(*keep, "..", "kafka-4.4.0", "kraft.zip"))
@@ -280,6 +284,21 @@ func endOpen(t *testing.T, b *harness.Broker, where string) {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// limit sets quotas that nobody meets.
+func limit(t *testing.T, b *harness.Broker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client := "some client"
+	res, err := kadm.NewClient(b.Client(t)).AlterClientQuotas(ctx, []kadm.AlterClientQuotaEntry{
+		{Entity: kadm.ClientQuotaEntity{{Type: "client-id", Name: &client}}, Ops: []kadm.AlterClientQuotaOp{{Key: "producer_byte_rate", Value: 1e9}}},
+		{Entity: kadm.ClientQuotaEntity{{Type: "client-id"}}, Ops: []kadm.AlterClientQuotaOp{{Key: "request_percentage", Value: 9999.5}}},
+	})
+	if err != nil || len(res) != 2 || res[0].Err != nil || res[1].Err != nil {
+		t.Fatal(err, res)
 	}
 }
 

@@ -30,6 +30,8 @@ type state struct {
 	// Configs are the own keys of each topic, and IDs their ids.
 	Configs map[string]map[string]string
 	IDs     map[string]string
+	// Quotas are the client quotas, a line each, sorted.
+	Quotas []string
 }
 
 // record is one record; Control says that it is a transaction marker, whose content does not count.
@@ -93,6 +95,16 @@ func capture(t *testing.T, b *harness.Broker) *state {
 		}
 	})
 	s.groups(ctx, t, adm)
+	quotas, err := adm.DescribeClientQuotas(ctx, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range quotas {
+		for _, v := range q.Values {
+			s.Quotas = append(s.Quotas, fmt.Sprint(q.Entity, " ", v.Key, "=", v.Value))
+		}
+	}
+	slices.Sort(s.Quotas)
 	s.Configs, s.IDs = map[string]map[string]string{}, map[string]string{}
 	configs, err := adm.DescribeTopicConfigs(ctx, names...)
 	if err != nil {
@@ -204,6 +216,9 @@ func (s *state) equal(t *testing.T, now *state, where string) {
 		if !maps.Equal(s.Offsets[g], now.Offsets[g]) {
 			t.Errorf("%s: group %s has committed %v, had %v", where, g, now.Offsets[g], s.Offsets[g])
 		}
+	}
+	if !slices.Equal(now.Quotas, s.Quotas) {
+		t.Errorf("%s: quotas %q, were %q", where, now.Quotas, s.Quotas)
 	}
 	for topic, id := range s.IDs {
 		if now.IDs[topic] != id && id != (kadm.TopicID{}).String() {
