@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"gregor/log/batch"
 )
@@ -107,7 +108,7 @@ func groupOfClients(t *testing.T, opts ...kgo.Opt) {
 	waitFor(t, func() bool { return y.values() == sent })
 	two.stop()
 	send(c, 60)
-	waitFor(t, func() bool { return y.values() == sent })
+	waitFor(t, func() bool { return y.values() == sent && committed(c, "kgo", "work", 6) == int64(sent) })
 	one.stop()
 	waitFor(t, func() bool { return b.describeGroup("kgo", 0).State == "Empty" })
 	b.stopClean()
@@ -123,6 +124,14 @@ func groupOfClients(t *testing.T, opts ...kgo.Opt) {
 			t.Errorf("record %s came %d times after it was committed", value, n+y.seen[value])
 		}
 	}
+}
+
+// committed is the sum of a group's offsets in the first n partitions of a topic.
+func committed(c *client, group, topic string, n int32) (sum int64) {
+	for i := range n {
+		sum += max(ask[*kmsg.OffsetFetchResponse](c, 1, fetchOffsetsRequest(group, topic, i)).Topics[0].Partitions[0].Offset, 0)
+	}
+	return sum
 }
 
 // TestStaticClient: a static member that is restarted within its session timeout comes back without a rebalance.
