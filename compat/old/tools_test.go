@@ -58,10 +58,15 @@ func all(t *testing.T, name string, commands []command) {
 	})
 }
 
+// atOnce is a broker whose new groups do not wait for more members.
+func atOnce() harness.Config {
+	return harness.Config{Set: []string{"group.initial.rebalance.delay.ms=0"}}
+}
+
 // TestConsoleTools: a line that the console producer of each version sent is printed by the console consumers of all, and
 // each version's GetOffsetShell counts them. The producer of 0.8.2.2 makes the topic by asking for it.
 func TestConsoleTools(t *testing.T) {
-	b := harness.Shared(t, harness.Config{})
+	b := harness.Shared(t, atOnce())
 	topic := harness.Topic("console")
 	producers := consoleProducers(b.Addr(), topic)
 	producers[0].run(t)
@@ -146,7 +151,7 @@ func offsetShells(addr, topic string, n int) []command {
 
 // TestPerformanceTools: the load generators of several versions, which read what they wrote to the last message.
 func TestPerformanceTools(t *testing.T) {
-	b := harness.Shared(t, harness.Config{})
+	b := harness.Shared(t, atOnce())
 	topic, latency := harness.Topic("perf"), harness.Topic("latency")
 	b.Create(t, 1, nil, topic, latency)
 	newer := "--topic " + topic + " --num-records 3000 --record-size 100 --throughput -1 --producer-props bootstrap.servers=" + b.Addr()
@@ -173,7 +178,7 @@ func TestPerformanceTools(t *testing.T) {
 // TestVerifiableTools: the programs of Kafka's own system tests, which tell each message that was acked and read. The
 // consumer of 0.10 does not count beyond one poll, so that of 1.1 reads what either producer wrote.
 func TestVerifiableTools(t *testing.T) {
-	b := harness.Shared(t, harness.Config{})
+	b := harness.Shared(t, atOnce())
 	for _, version := range []string{"0.10.2.2", "1.1.1"} {
 		topic := harness.Topic("verifiable")
 		b.Create(t, 1, nil, topic)
