@@ -37,6 +37,7 @@ type enlisted struct {
 	wanted   []txn.Partition // partitions of its batches
 	part     *txnPartition   // where the id lives
 	err      error           // why no batch of a transaction can be written; nil while they can
+	free     bool            // nobody asks if partitions are in the transaction
 
 	txn *txn.Txn // while it is locked
 }
@@ -64,6 +65,9 @@ func (b *Broker) enlist(r *kmsg.ProduceRequest) *enlisted {
 		return e
 	}
 	e.id = *r.TransactionID
+	if e.free = !e.addsPartitions() && !b.settings().TransactionVerification; e.free {
+		return e
+	}
 	part, err := b.txns.find(e.id)
 	if e.part = part; err != nil {
 		e.err = e.refusal(err)
@@ -117,7 +121,7 @@ func (e *enlisted) refusal(err *kerr.Error) error {
 
 // locked runs f while nothing can end the transaction.
 func (e *enlisted) locked(f func()) {
-	if e == nil || e.err != nil {
+	if e == nil || e.err != nil || e.free {
 		f()
 		return
 	}
@@ -137,15 +141,14 @@ func (e *enlisted) admit(p *partition, h *batch.Header) error {
 	if e == nil {
 		return kerr.TransactionalIDAuthorizationFailed
 	}
-	if e.err != nil {
+	if e.err != nil || e.free {
 		return e.err
 	}
 	who := txn.Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch}
-	err := e.txn.Admit(who, txn.Partition{Topic: p.topic.name, Number: p.num})
-	if err == nil || !e.addsPartitions() && !e.broker.settings().TransactionVerification {
-		return nil
+	if err := e.txn.Admit(who, txn.Partition{Topic: p.topic.name, Number: p.num}); err != nil {
+		return e.refusal(err)
 	}
-	return e.refusal(err)
+	return nil
 }
 
 // addsPartitions says that the producer has transaction version 2.
