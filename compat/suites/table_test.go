@@ -42,7 +42,7 @@ func all() []*suite {
 		},
 		{
 			// Every connection dies after a second. The suite cannot be run with a broker that is killed, whoever's: it counts a refused connection as a failure.
-			name: "franz-go", part: "franz-go transactions, connections cut", only: "^TestTxnEtl$", module: "github.com/twmb/franz-go@v1.22.3",
+			name: "franz-go", part: "franz-go transactions with connections cut", only: "^TestTxnEtl$", module: "github.com/twmb/franz-go@v1.22.3",
 			pkg: "github.com/twmb/franz-go/pkg/kgo",
 			set: []string{"num.partitions=4", "group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000"},
 			env: []string{"KGO_SEEDS={addr}", "KGO_TEST_RF=1", "KGO_TEST_RECORDS=50000", "KGO_LOG_LEVEL=none", "KGO_TEST_CHAOS=1"},
