@@ -125,21 +125,23 @@ func TestMoveTurns(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestMoveTurnsAtOnce asks for one directory and the other in turn: the last request counts, however far the one before is.
-func TestMoveTurnsAtOnce(t *testing.T) {
-	_, s := moving(t, crashfs.New())
+// TestMoveTurnsTooLate asks for the way back when the move cannot be ended any more: the log goes there and back.
+func TestMoveTurnsTooLate(t *testing.T) {
+	fsys := faultfs.New(crashfs.New())
+	_, s := moving(t, fsys)
 	a := TopicPartition{"a", 0}
-	for i := range 40 {
-		for range i % 4 {
-			must(t, s.Sync(t.Context())) // lets the move go on a little
-		}
-		must(t, s.Move(a, []string{"/d2", "/d1"}[i%2]))
-	}
+	entered, block := make(chan struct{}, 1), make(chan struct{})
+	fsys.Add(faultfs.Rule{Kind: faultfs.Rename, Match: func(o faultfs.Op) bool { return o.To == "/d2/a-0" }, Entered: entered, Block: block, Times: 1})
 	must(t, s.Move(a, "/d2"))
+	<-entered
+	m := s.moves.get(a)
+	cancel := m.cancel
+	m.cancel = func() { cancel(); close(block) }
+	must(t, s.Move(a, "/d1"))
 	if m := s.moves.get(a); m != nil {
 		<-m.done
 	}
-	if got := spread(s); got != "; a-0 b-0" {
+	if got := spread(s); got != "a-0; b-0" {
 		t.Fatal(got)
 	}
 	must(t, s.Close())
@@ -197,10 +199,13 @@ func TestMoveCutAtEachCall(t *testing.T) {
 	c := cutAtEveryChange(fsys, disk, 4)
 	moved(t, s, a, "/d2")
 	fsys.Observe(nil)
-	if len(c.disks) < 60 {
-		t.Fatalf("only %d cuts", len(c.disks))
+	c.mu.Lock() // files of the old directory may be going yet
+	disks := c.disks
+	c.mu.Unlock()
+	if len(disks) < 60 {
+		t.Fatalf("only %d cuts", len(disks))
 	}
-	for i, cut := range c.disks {
+	for i, cut := range disks {
 		again := o
 		again.FS = cut
 		w := mustOpenSet(t, again)
