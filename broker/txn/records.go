@@ -96,8 +96,23 @@ func (t *Txn) Replay(value []byte) error {
 		return fmt.Errorf("transactional id %q: %w", t.id, err)
 	}
 	t.reset()
+	m.lastEpoch = m.unheard()
 	t.meta = m
 	return nil
+}
+
+// unheard is the epoch that the producer of an ended transaction had before, -1 when the record does not tell. Each end of version 2 brings a
+// new epoch, and its client may not have had the answer before the restart. A producer that took its place since would have left the id Empty.
+func (m *meta) unheard() int16 {
+	ended := m.state.prepared() || m.state == CompleteCommit || m.state == CompleteAbort
+	switch {
+	case !ended || m.client < 2:
+	case m.producer.Epoch > 0:
+		return m.producer.Epoch - 1
+	case m.previousID != m.producer.ID:
+		return maxEpoch // its epochs are used up
+	}
+	return -1
 }
 
 // Loaded ends the replay: timers begin, and what was decided and not known to be finished is finished.

@@ -23,7 +23,7 @@ const endless = math.MaxInt32
 // meta is all that is stored of an id. Lists are never changed in place.
 type meta struct {
 	producer   Producer
-	lastEpoch  int16 // epoch before a bump that its client may not have heard of, -1 none; not stored
+	lastEpoch  int16 // epoch before a bump that its client may not have heard of, -1 none; not stored, see unheard
 	previousID int64 // producer id before the transition that led here
 	nextID     int64 // producer id after this transaction, -1 the same
 	timeout    int32 // milliseconds
