@@ -81,14 +81,15 @@ func (t *Txn) renew(s *step, w Waiter, r *Init) *kerr.Error {
 	m := t.meta.become(Empty, s.Instant)
 	m.timeout, m.partitions, m.started, m.nextID = r.Timeout, nil, -1, -1
 	again := r.Expected.ID >= 0
+	fenced := t.meta.producer.Epoch > maxEpoch // no producer may have that one
 	switch {
-	case t.meta.exhausted() && (!again || r.Expected.Epoch == t.meta.producer.Epoch):
+	case t.meta.exhausted() && (!again || r.Expected.Epoch == t.meta.producer.Epoch || fenced && r.Expected.Epoch == t.meta.lastEpoch):
 		if r.Fresh < 0 {
 			return kerr.ConcurrentTransactions
 		}
 		m.producer, m.lastEpoch = Producer{r.Fresh, 0}, -1
 		if again {
-			m.lastEpoch = t.meta.producer.Epoch
+			m.lastEpoch = r.Expected.Epoch
 		}
 	case !again:
 		m.producer.Epoch++
