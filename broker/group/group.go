@@ -47,7 +47,7 @@ type Group struct {
 
 	offsets map[string]map[int32]*entry
 	stored  int // offsets that are durable
-	txns    map[int64]map[Partition]txnOffset
+	txns    map[int64]map[Partition][]txnOffset
 
 	// meta is the value of the newest group record that was appended; nil when there is none.
 	meta     []byte

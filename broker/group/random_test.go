@@ -62,10 +62,12 @@ type world struct {
 	next    int
 
 	open    []Write
-	log     []Record
+	log     []logged
 	durable map[Partition]int64
-	meta    []byte                // the newest durable group record
-	flying  []map[Partition]int64 // what each open write sets; -1 removes
+	places  map[Partition]int              // of durable ones, in the log
+	pending map[int64]map[Partition]placed // of open transactions, by producer
+	meta    []byte                         // the newest durable group record
+	flying  []map[Partition]int64          // what each open write sets; -1 removes
 
 	// Of the present life of the group, by generation.
 	assigned map[int32]string
@@ -77,7 +79,10 @@ type world struct {
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 7)), waiting: map[int]func(Reply){}, durable: map[Partition]int64{}}
+	w := &world{r: rand.New(rand.NewPCG(seed, 7)), waiting: map[int]func(Reply){}, durable: map[Partition]int64{}, places: map[Partition]int{}, pending: map[int64]map[Partition]placed{}}
+	for id := range int64(txnProducers) {
+		w.pending[id] = map[Partition]placed{}
+	}
 	w.conf = Config{MinSession: time.Second, MaxSession: time.Hour, MaxSize: 3 + w.r.IntN(6), Retention: time.Hour, InitialDelay: time.Duration(w.r.IntN(2)) * time.Second}
 	w.now.Wall = 1e9
 	for i := range 2 + w.r.IntN(7) {
@@ -310,9 +315,13 @@ func (w *world) commit(c *simClient) {
 // simple does what clients without membership and admins do.
 func (w *world) simple() {
 	p := Partition{"t", int32(w.r.IntN(3))}
-	switch w.r.IntN(7) {
+	switch w.r.IntN(10) {
 	case 6:
 		w.removeAny()
+	case 7, 8:
+		w.commitTxn(w.clients[w.r.IntN(len(w.clients))])
+	case 9:
+		w.endTxn()
 	case 0, 1:
 		o := PartitionOffset{p, Offset{Offset: int64(w.next), LeaderEpoch: -1, Committed: w.now.Wall, Expires: -1}}
 		e := w.g.Commit(w.now, w.waiter(nil, func(Reply) {}), &Commit{Generation: -1, Offsets: []PartitionOffset{o}})
@@ -401,15 +410,62 @@ func (w *world) settle() {
 }
 
 func (w *world) persist(write Write, offsets map[Partition]int64) {
-	w.log = append(w.log, write.Records...)
+	place := len(w.log)
+	for _, r := range write.Records {
+		w.log = append(w.log, logged{Record: r, producer: write.Producer})
+	}
 	w.meta = newestGroup(w.meta, write)
 	for p, n := range offsets {
-		if n < 0 {
+		switch {
+		case n < 0:
 			delete(w.durable, p)
-		} else {
-			w.durable[p] = n
+			for _, pending := range w.pending {
+				delete(pending, p)
+			}
+		case write.Producer != nil:
+			w.pending[write.Producer.ID][p] = placed{n, place}
+		default:
+			w.durable[p], w.places[p] = n, place
 		}
 	}
+}
+
+// placed is an offset with its place in the log.
+type placed struct {
+	offset int64
+	place  int
+}
+
+// txnProducers are as many as commit offsets in transactions.
+const txnProducers = 2
+
+// commitTxn commits an offset in a producer's transaction, named or not.
+func (w *world) commitTxn(c *simClient) {
+	p := Partition{"t", int32(w.r.IntN(3))}
+	o := PartitionOffset{p, Offset{Offset: int64(w.next), LeaderEpoch: -1, Committed: w.now.Wall, Expires: -1}}
+	commit := &TxnCommit{Commit: Commit{Generation: -1, Offsets: []PartitionOffset{o}}, Producer: Producer{ID: w.r.Int64N(txnProducers)}}
+	if w.r.IntN(2) == 0 {
+		commit.MemberID, commit.InstanceID, commit.Generation = c.id, w.instanceOf(c), c.gen
+	}
+	e := w.g.CommitTxn(w.now, w.waiter(nil, func(Reply) {}), commit)
+	w.applyOffsets(e, map[Partition]int64{p: o.Offset.Offset})
+}
+
+// endTxn puts a marker into the log, behind all that is on its way.
+func (w *world) endTxn() {
+	for len(w.open) > 0 {
+		w.settle()
+	}
+	id, commit := w.r.Int64N(txnProducers), w.r.IntN(3) > 0
+	w.log = append(w.log, logged{producer: &Producer{ID: id}, marker: true, commit: commit})
+	for p, o := range w.pending[id] {
+		if _, ok := w.durable[p]; commit && (!ok || o.place > w.places[p]) {
+			w.durable[p], w.places[p] = o.offset, o.place
+		}
+	}
+	clear(w.pending[id])
+	w.note("transaction of %d ends: %v", id, commit)
+	w.apply(w.g.EndTxn(w.now, id, commit))
 }
 
 // newestGroup is the group's record after a write, nil after a tombstone.
@@ -435,8 +491,15 @@ func (w *world) restart() {
 	}
 	w.g = New("g", &w.conf)
 	for _, r := range w.log {
+		if r.marker {
+			w.g.EndTxn(w.now, r.producer.ID, r.commit)
+			continue
+		}
 		k, err := ParseKey(r.Key)
-		if err == nil {
+		switch {
+		case err == nil && r.producer != nil:
+			err = w.g.ReplayTxn(r.producer.ID, k, r.Value)
+		case err == nil:
 			err = w.g.Replay(k, r.Value)
 		}
 		if err != nil {

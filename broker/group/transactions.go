@@ -1,6 +1,8 @@
 package group
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
@@ -44,10 +46,8 @@ func (g *Group) CommitTxn(at Instant, w Waiter, c *TxnCommit) Effects {
 	offsets := append([]PartitionOffset(nil), c.Offsets...)
 	producer := c.Producer
 	seq := g.write(&s, g.commitRecords(offsets), func(s *step, err *kerr.Error) {
-		if err != nil {
-			g.forget(producer.ID, offsets, s.seq)
-			g.vanish(err)
-		}
+		g.settleTxn(producer.ID, offsets, err == nil, s.seq)
+		g.vanish(err)
 		s.done(w, commitError(err))
 	})
 	s.Writes[len(s.Writes)-1].Producer = &producer
@@ -83,27 +83,31 @@ func (g *Group) checkTxnCommit(c *TxnCommit) *kerr.Error {
 	return nil
 }
 
-// pend notes an offset of an open transaction.
+// pend notes an offset of an open transaction. The newest of a partition is the last of its list; older ones are there while the newest may fail.
 func (g *Group) pend(producer int64, p Partition, o txnOffset) {
 	if g.txns == nil {
-		g.txns = make(map[int64]map[Partition]txnOffset)
+		g.txns = make(map[int64]map[Partition][]txnOffset)
 	}
 	if g.txns[producer] == nil {
-		g.txns[producer] = make(map[Partition]txnOffset)
+		g.txns[producer] = make(map[Partition][]txnOffset)
 	}
-	g.txns[producer][p] = o
+	g.txns[producer][p] = append(g.txns[producer][p], o)
 }
 
-// forget takes offsets back that could not be stored.
-func (g *Group) forget(producer int64, offsets []PartitionOffset, seq uint64) {
+// settleTxn drops offsets that could not be stored, or those before them when they are durable.
+func (g *Group) settleTxn(producer int64, offsets []PartitionOffset, stored bool, seq uint64) {
 	for i := range offsets {
-		if g.txns[producer][offsets[i].Partition].place == seq {
-			g.unpend(producer, offsets[i].Partition)
-		}
+		g.unpend(producer, offsets[i].Partition, func(o txnOffset) bool { return o.place == seq && !stored || o.place < seq && stored })
 	}
 }
 
-func (g *Group) unpend(producer int64, p Partition) {
+// unpend drops offsets of an open transaction.
+func (g *Group) unpend(producer int64, p Partition, drop func(txnOffset) bool) {
+	list := slices.DeleteFunc(g.txns[producer][p], drop)
+	if len(list) > 0 {
+		g.txns[producer][p] = list
+		return
+	}
 	delete(g.txns[producer], p)
 	if len(g.txns[producer]) == 0 {
 		delete(g.txns, producer)
@@ -112,10 +116,8 @@ func (g *Group) unpend(producer int64, p Partition) {
 
 // bury drops what transactions committed of a partition before a tombstone.
 func (g *Group) bury(p Partition, place uint64) {
-	for producer, offsets := range g.txns {
-		if o, ok := offsets[p]; ok && o.place < place {
-			g.unpend(producer, p)
-		}
+	for producer := range g.txns {
+		g.unpend(producer, p, func(o txnOffset) bool { return o.place < place })
 	}
 }
 
@@ -146,7 +148,8 @@ func (g *Group) EndTxn(at Instant, producer int64, commit bool) Effects {
 	offsets := g.txns[producer]
 	delete(g.txns, producer)
 	if commit {
-		for p, o := range offsets {
+		for p, list := range offsets {
+			o := list[len(list)-1]
 			g.place(p, o.offset, o.place)
 		}
 	} else if g.state == Empty && g.meta == nil && len(g.offsets) == 0 && len(g.txns) == 0 && len(g.pending) == 0 && len(g.inFlight) == 0 {

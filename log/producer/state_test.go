@@ -239,3 +239,19 @@ func TestCheckFromZero(t *testing.T) {
 		t.Errorf("an expired producer with sequence 1: %v", err)
 	}
 }
+
+// TestCheckOwn: what the broker writes in a producer's transaction has its epoch checked and nothing else.
+func TestCheckOwn(t *testing.T) {
+	s := New(1000)
+	b := Batch{ProducerID: 7, Epoch: 2, Transactional: true}
+	for offset := range int64(3) {
+		if dup, err := s.CheckOwn(b, 1); dup != nil || err != nil {
+			t.Fatalf("the same sequence again: %v, %v", dup, err)
+		}
+		s.Append(b, offset, 1)
+	}
+	b.Epoch = 1
+	if _, err := s.CheckOwn(b, 1); !errors.Is(err, ErrFenced) {
+		t.Errorf("an older epoch: %v", err)
+	}
+}
