@@ -51,6 +51,7 @@ type Group struct {
 
 	// meta is the value of the newest group record that was appended; nil when there is none.
 	meta     []byte
+	metaKept []byte // the newest that is durable
 	inFlight []write
 	seq      uint64
 	deleting bool // tombstones are on their way

@@ -124,11 +124,14 @@ func (g *Group) writeGroup(s *step, done func(*step, *kerr.Error)) {
 
 // writeGroupWith stores the group with an assignment that the members do not have yet.
 func (g *Group) writeGroupWith(s *step, assignment map[string][]byte, done func(*step, *kerr.Error)) {
-	before, value := g.meta, g.value(assignment)
+	value := g.value(assignment)
 	g.meta = value
 	g.write(s, []Record{{groupKey(g.id), value}}, func(s *step, err *kerr.Error) {
-		if err != nil && len(g.meta) > 0 && &g.meta[0] == &value[0] {
-			g.meta = before
+		switch {
+		case err == nil:
+			g.metaKept = value
+		case len(g.meta) > 0 && &g.meta[0] == &value[0]:
+			g.meta = g.metaKept // those before are durable or failed too
 		}
 		if done != nil {
 			done(s, err)
@@ -195,6 +198,7 @@ func (g *Group) replayGroup(value []byte) error {
 	g.reset()
 	g.offsets, g.stored, g.txns = offsets, stored, txns
 	g.meta = append([]byte{}, value...)
+	g.metaKept = g.meta
 	g.state, g.generation, g.protocolType, g.since = Empty, v.Generation, v.ProtocolType, v.CurrentStateTimestamp
 	for i := range v.Members {
 		g.replayMember(&v.Members[i], v.Protocol)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -260,5 +261,19 @@ func TestStorm(t *testing.T) {
 	}
 	if answered != members-1 || generation != 2 || g.State() != CompletingRebalance {
 		t.Errorf("%d of %d were answered, generation %d, %v", answered, members-1, generation, g.State())
+	}
+}
+
+// TestTwoFailedWrites: when a write fails and the one after it too, the group's newest record is the one before both.
+func TestTwoFailedWrites(t *testing.T) {
+	p := newPlayer(t)
+	for _, line := range []string{"hold", "join A v=3", "sync A id=c-A gen=1 assign=c-A:x", "leave A ids=c-A", "failed"} {
+		p.play(strings.Fields(line))
+	}
+	if len(p.log) > 0 {
+		t.Fatal("something is stored: this test proves nothing")
+	}
+	for r := range p.g.Snapshot {
+		t.Errorf("a compaction would write %s", recordText(t, r))
 	}
 }
