@@ -21,5 +21,6 @@
 // once; then it is answered so.
 //
 // Rules and errors are Apache Kafka's: KIP-98, KIP-360 (producers go on after errors), KIP-588 (timeouts), KIP-890 (transaction version 2: an
-// epoch for each transaction). Format: keys and values of __transaction_state as kmsg has them; version 1 is written.
+// epoch for each transaction). One is not: a producer that did not hear how its transaction ended is known by the epoch it had after a
+// restart too, where Kafka fences it. Format: keys and values of __transaction_state as kmsg has them; version 1 is written.
 package txn

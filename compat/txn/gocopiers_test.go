@@ -32,13 +32,18 @@ func untilStopped(stop <-chan struct{}) (context.Context, context.CancelFunc) {
 // abortNow says of every fifth transaction that it is to be aborted.
 func abortNow() bool { return rand.IntN(5) == 0 }
 
-func franzCopier(j job, stop <-chan struct{}) error {
-	ctx, cancel := untilStopped(stop)
-	defer cancel()
-	s, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(j.broker), kgo.TransactionalID(j.id), kgo.TransactionTimeout(txnTimeout),
+// newSession is franz-go's read, process, write.
+func newSession(j job) (*kgo.GroupTransactSession, error) {
+	return kgo.NewGroupTransactSession(kgo.SeedBrokers(j.broker), kgo.TransactionalID(j.id), kgo.TransactionTimeout(txnTimeout),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ConsumerGroup(j.group), kgo.ConsumeTopics(j.input),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.SessionTimeout(session),
 		kgo.HeartbeatInterval(heartbeat), kgo.FetchMaxWait(fetchWait), kgo.RequireStableFetchOffsets())
+}
+
+func franzCopier(j job, stop <-chan struct{}) error {
+	ctx, cancel := untilStopped(stop)
+	defer cancel()
+	s, err := newSession(j)
 	if err != nil {
 		return err
 	}
