@@ -60,9 +60,9 @@ func Start(tb testing.TB, cfg Config) *Broker {
 	}
 	if cfg.Dir == "" {
 		cfg.Dir = filepath.Join(tb.TempDir(), "data")
-	}
-	if strings.Contains(cfg.Dir, ",") {
-		tb.Fatalf("the data directory %q would be several for the broker: no commas in the names of tests", cfg.Dir)
+		if strings.Contains(cfg.Dir, ",") {
+			tb.Fatalf("the data directory %q would be several for the broker: no commas in the names of tests", cfg.Dir)
+		}
 	}
 	if cfg.Listen == "" {
 		cfg.Listen = freeAddr(tb)
