@@ -41,7 +41,10 @@ func all() []*suite {
 			},
 		},
 		{
-			// Every connection dies after a second. The suite cannot be run with a broker that is killed, whoever's: it counts a refused connection as a failure.
+			// Every connection dies after a second. No broker that is alone passes when it is restarted too: a refused or cut connection is not tried
+			// again where there is no other broker, and the test counts it as a failure. Measured, restarted 8 s after it was up: Apache Kafka 4.4.0 failed
+			// 3 runs of 3 (SIGTERM; SIGKILL; SIGKILL with cut connections; 12 to 26 s without a port), gregor 6 of 6 with 18 restarts (0.05 to
+			// 0.9 s), with refused and cut connections only and never with PRODUCER_FENCED. What the test is after, compat/txn's TestRestarts proves.
 			name: "franz-go", part: "franz-go transactions with connections cut", only: "^TestTxnEtl$", module: "github.com/twmb/franz-go@v1.22.3",
 			pkg: "github.com/twmb/franz-go/pkg/kgo",
 			set: []string{"num.partitions=4", "group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000"},
