@@ -120,6 +120,9 @@ type Config struct {
 	// Supports reports the version range that is handled for a key; ok false closes the connection. It is called for every request. Needed.
 	// ApiVersions (18) at a version outside is answered here: body of version 0, UNSUPPORTED_VERSION, its own range (KIP-511).
 	Supports func(key int16) (min, max int16, ok bool)
+	// NewBody makes the empty body of a request at a version that kmsg does not have; nil leaves it to kmsg. SetVersion is called on what it
+	// returns, then ReadFrom with bytes that alias the frame: it must check every length against them, and keep only copies. Nil asks nobody.
+	NewBody func(key, version int16) kmsg.Request
 	// MaxFrame is the largest request in bytes (socket.request.max.bytes), 104857600.
 	MaxFrame int32
 	// QueuedBytes bounds the bytes of request buffers over all connections (queued.max.request.bytes), 256 MiB. What counts is the memory that

@@ -114,7 +114,7 @@ func uvarint(b []byte) (uint32, []byte, bool) {
 // parse fills the slot from a whole frame whose key and version are supported. The body's byte slices alias the frame.
 func (c *conn) parse(s *slot, frame []byte) error {
 	h := peekHeader(frame)
-	body := c.srv.newBody(h.key)
+	body := c.srv.newBody(h.key, h.version)
 	if body == nil {
 		return fmt.Errorf("no codec for key %d", h.key)
 	}
@@ -145,7 +145,12 @@ func (c *conn) parse(s *slot, frame []byte) error {
 }
 
 // newBody returns an empty request of the key, nil for a key without codec. Produce requests are used again.
-func (s *Server) newBody(key int16) kmsg.Request {
+func (s *Server) newBody(key, version int16) kmsg.Request {
+	if s.cfg.NewBody != nil {
+		if body := s.cfg.NewBody(key, version); body != nil {
+			return body
+		}
+	}
 	if key == keyProduce {
 		if p, ok := s.produce.Get().(*kmsg.ProduceRequest); ok {
 			return p
