@@ -47,6 +47,8 @@ type Reply struct {
 	Err *kerr.Error
 	// Producer is what InitProducerId and EndTxn tell; -1 and -1 with an error.
 	Producer Producer
+	// Ongoing is the producer of the transaction that an Init kept, nil when there was none.
+	Ongoing *Producer
 }
 
 // Record is a record of __transaction_state. A nil Value is a tombstone.

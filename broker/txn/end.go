@@ -38,9 +38,9 @@ func (r *End) decision() State {
 // endKeeping ends a transaction of versions 0 and 1: the producer keeps its epoch.
 func (t *Txn) endKeeping(s *step, w Waiter, r *End) *kerr.Error {
 	switch {
-	case t.meta.state == Dead || t.meta.producer.ID != r.Producer.ID:
+	case t.meta.state == Dead || !t.meta.has(r.Producer.ID):
 		return kerr.InvalidProducerIDMapping
-	case t.meta.producer.Epoch != r.Producer.Epoch:
+	case t.meta.holder() != r.Producer:
 		return kerr.ProducerFenced
 	case t.meta.state == Ongoing:
 		t.prepare(s, w, r, 0)
@@ -61,15 +61,16 @@ func (t *Txn) endAgain(s *step, w Waiter, commit bool, p Producer) *kerr.Error {
 
 // endBumping ends a transaction of version 2. The same epoch is another end, the one before a repeated one.
 func (t *Txn) endBumping(s *step, w Waiter, r *End) *kerr.Error {
-	now, p := t.meta.producer, r.Producer
+	now, p := t.meta.holder(), r.Producer
 	overflown := t.meta.previousID == p.ID && p.ID != now.ID && p.Epoch == maxEpoch && now.Epoch == 0
 	bumped := now.ID == p.ID && now.Epoch == p.Epoch+1
 	again := false
 	switch state := t.meta.state; {
-	case state == Dead || now.ID != p.ID && !overflown:
+	case state == Dead || !t.meta.has(p.ID) && !overflown:
 		return kerr.InvalidProducerIDMapping
 	case state == CompleteCommit || state == CompleteAbort:
-		again = bumped || overflown
+		// What was ended with version 0 gave no epoch: the one before it is of another client, which must not come to this one's.
+		again = t.meta.client >= 2 && (bumped || overflown)
 	}
 	switch {
 	case again:
@@ -88,16 +89,21 @@ func (t *Txn) endBumping(s *step, w Waiter, r *End) *kerr.Error {
 // prepare stores the decision, answers, and asks for the markers.
 func (t *Txn) prepare(s *step, w Waiter, r *End, version int16) {
 	m := t.meta.become(r.decision(), s.Instant)
-	m.client, m.nextID = version, -1
+	m.client, m.nextID, m.nextEpoch = version, -1, -1
 	if t.meta.state != Ongoing {
 		m.started, m.partitions = s.Wall, nil // an abort of nothing
 	}
+	next := t.meta.holder()
 	if version >= 2 {
-		m.lastEpoch = m.producer.Epoch
+		m.lastEpoch = next.Epoch
 		m.producer.Epoch++
-		if t.meta.exhausted() {
+		if next.Epoch++; t.meta.exhausted() {
+			next = Producer{r.Fresh, 0}
 			m.nextID = r.Fresh
 		}
+	}
+	if t.meta.kept() {
+		m.nextID, m.nextEpoch = next.ID, next.Epoch
 	}
 	t.store(s, m, func(s *step, err *kerr.Error) {
 		if err != nil {
@@ -107,12 +113,4 @@ func (t *Txn) prepare(s *step, w Waiter, r *End, version int16) {
 		s.done(w, m.after())
 		t.startMarking(s)
 	})
-}
-
-// after is the producer when the transaction is complete.
-func (m *meta) after() Producer {
-	if m.nextID >= 0 {
-		return Producer{m.nextID, 0}
-	}
-	return m.producer
 }

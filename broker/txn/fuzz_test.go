@@ -10,7 +10,9 @@ func FuzzRecords(f *testing.F) {
 	for _, s := range States() {
 		m := meta{producer: Producer{5, 3}, lastEpoch: -1, previousID: 4, nextID: 9, timeout: 1000, state: s, started: 7, updated: 8, client: 2,
 			partitions: []Partition{{"a", 0}, {"a", 3}, {"b", 1}}}
-		f.Add(keyOf("t"), valueOf(&m))
+		for _, m.nextEpoch = range []int16{-1, 4} {
+			f.Add(keyOf("t"), valueOf(&m))
+		}
 	}
 	f.Add([]byte{}, []byte{0, 9})
 	f.Fuzz(func(t *testing.T, key, value []byte) {

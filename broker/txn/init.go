@@ -13,12 +13,14 @@ type Init struct {
 	Expected Producer
 	// TwoPhase says that the transactions have no timeout (KIP-939).
 	TwoPhase bool
+	// Keep leaves a transaction that is open as it is, for the client to end (KIP-939).
+	Keep bool
 	// Fresh is a producer id that was never used, if NeedsID says that one may be needed; else -1.
 	Fresh int64
 }
 
 // NeedsID reports if an Init or End may need a fresh producer id. It is true a little early, since requests may be parked.
-func (t *Txn) NeedsID() bool { return t.meta.state == Dead || t.meta.producer.Epoch >= LastEpochs }
+func (t *Txn) NeedsID() bool { return t.meta.state == Dead || t.meta.holder().Epoch >= LastEpochs }
 
 // CheckTimeout says if a transaction timeout, in milliseconds, is allowed.
 func (c *Config) CheckTimeout(ms int32) *kerr.Error {
@@ -28,8 +30,8 @@ func (c *Config) CheckTimeout(ms int32) *kerr.Error {
 	return nil
 }
 
-// Init is an InitProducerId: it gives the id's next producer, and aborts what the one before left open. Answered with the producer when it is
-// durable; CONCURRENT_TRANSACTIONS when a transaction had to be aborted first.
+// Init is an InitProducerId: it gives the id's next producer, and aborts what the one before left open, or keeps it. Answered with the producer
+// when it is durable; CONCURRENT_TRANSACTIONS when a transaction had to be aborted first.
 func (t *Txn) Init(at Instant, w Waiter, r Init) Effects {
 	if r.TwoPhase {
 		r.Timeout = endless
@@ -49,6 +51,8 @@ func (t *Txn) tryInit(s *step, w Waiter, r *Init) *kerr.Error {
 		return t.found(s, w, r)
 	case r.Expected.ID >= 0 && !t.knows(r.Expected):
 		return kerr.ProducerFenced
+	case t.meta.state == Ongoing && r.Keep:
+		return t.keep(s, w, r)
 	case t.meta.state == Ongoing:
 		t.fence(s, false, func(s *step, err *kerr.Error) {
 			if err = storeError(err); err == nil {
@@ -62,7 +66,11 @@ func (t *Txn) tryInit(s *step, w Waiter, r *Init) *kerr.Error {
 }
 
 // knows reports if a producer is, or was just before, the id's. A producer whose epochs are used up may not know its new id yet.
+// What is kept is for its present client alone: one that was before would abort what another has promised to commit.
 func (t *Txn) knows(p Producer) bool {
+	if t.meta.kept() {
+		return p == t.meta.holder()
+	}
 	return p.ID == t.meta.producer.ID || p.ID == t.meta.previousID && p.Epoch >= maxEpoch
 }
 
@@ -71,7 +79,7 @@ func (t *Txn) found(s *step, w Waiter, r *Init) *kerr.Error {
 	if r.Fresh < 0 {
 		return kerr.ConcurrentTransactions
 	}
-	m := meta{producer: Producer{r.Fresh, 0}, lastEpoch: -1, previousID: r.Fresh, nextID: -1, timeout: r.Timeout, state: Empty, started: -1, updated: s.Wall}
+	m := meta{producer: Producer{r.Fresh, 0}, lastEpoch: -1, previousID: r.Fresh, nextID: -1, nextEpoch: -1, timeout: r.Timeout, state: Empty, started: -1, updated: s.Wall}
 	t.store(s, m, t.answerInit(w, m.producer))
 	return nil
 }
@@ -122,9 +130,12 @@ func (t *Txn) fence(s *step, timedOut bool, done func(*step, *kerr.Error)) {
 	m := t.meta.become(PrepareAbort, s.Instant)
 	m.lastEpoch = -1
 	if timedOut || m.client >= 2 {
-		m.lastEpoch = m.producer.Epoch
+		m.lastEpoch = t.meta.holder().Epoch
 	}
 	m.producer.Epoch++
+	if t.meta.kept() {
+		m.nextEpoch++ // its client is fenced too
+	}
 	t.store(s, m, func(s *step, err *kerr.Error) {
 		done(s, err)
 		if err == nil {

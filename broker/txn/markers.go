@@ -59,7 +59,7 @@ func (t *Txn) complete(s *step) {
 	if t.meta.state == PrepareAbort {
 		m.state = CompleteAbort
 	}
-	m.producer, m.nextID, m.partitions = t.meta.after(), -1, nil
+	m.producer, m.previousID, m.nextID, m.nextEpoch, m.partitions = t.meta.after(), t.meta.clientID(), -1, -1, nil
 	t.retryAt = never
 	t.seq++
 	s.Writes = append(s.Writes, Write{Seq: t.seq, Records: []Record{{keyOf(t.id), valueOf(&m)}}})

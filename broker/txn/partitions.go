@@ -39,30 +39,34 @@ func (t *Txn) mayChange(p Producer) *kerr.Error {
 	switch {
 	case t.busy():
 		return kerr.ConcurrentTransactions
-	case t.meta.state == Dead || t.meta.producer.ID != p.ID:
+	case t.meta.state == Dead || !t.meta.has(p.ID):
 		return kerr.InvalidProducerIDMapping
-	case t.meta.producer.Epoch != p.Epoch:
+	case t.meta.holder() != p:
 		return kerr.ProducerFenced
+	case t.meta.kept():
+		return kerr.InvalidTxnState
 	}
 	return nil
 }
 
 // Admit says if a producer may write to a partition now as part of its transaction: nil, TRANSACTION_ABORTABLE when the partition is not in
-// the transaction or there is none, CONCURRENT_TRANSACTIONS when it is being ended.
+// the transaction or there is none, CONCURRENT_TRANSACTIONS when it is being ended, INVALID_TXN_STATE when it was kept and can only be ended.
 func (t *Txn) Admit(p Producer, at Partition) *kerr.Error {
 	switch {
-	case t.meta.state == Dead || t.meta.producer.ID != p.ID:
+	case t.meta.state == Dead || !t.meta.has(p.ID):
 		if t.next != nil {
 			return kerr.ConcurrentTransactions
 		}
 		return kerr.InvalidProducerIDMapping
-	case t.meta.producer.Epoch != p.Epoch:
+	case t.meta.holder() != p:
 		if t.next != nil {
 			return kerr.ConcurrentTransactions
 		}
 		return kerr.ProducerFenced
 	case t.meta.state.prepared(), t.next != nil && t.next.to.state.prepared():
 		return kerr.ConcurrentTransactions
+	case t.meta.kept():
+		return kerr.InvalidTxnState
 	case t.meta.state != Ongoing || !contains(t.meta.partitions, at):
 		return kerr.TransactionAbortable
 	}

@@ -37,7 +37,7 @@ func TestRandom(t *testing.T) {
 	}
 	t.Logf("%+v", sum)
 	for name, n := range map[string]int{"commits": sum.commits, "aborts": sum.aborts, "crashes": sum.crashes, "timeouts and fences": sum.fences,
-		"refused late writes": sum.late, "new producer ids": sum.ids} {
+		"refused late writes": sum.late, "kept": sum.kept, "new producer ids": sum.ids} {
 		if n == 0 {
 			t.Errorf("no %s: the clients do nothing worth testing", name)
 		}
@@ -45,11 +45,11 @@ func TestRandom(t *testing.T) {
 }
 
 // tally counts what happened, so that a run that tests nothing is noticed.
-type tally struct{ commits, aborts, crashes, fences, late, ids int }
+type tally struct{ commits, aborts, crashes, fences, late, ids, kept int }
 
 func (y *tally) add(o *tally) {
 	y.commits, y.aborts, y.crashes = y.commits+o.commits, y.aborts+o.aborts, y.crashes+o.crashes
-	y.fences, y.late, y.ids = y.fences+o.fences, y.late+o.late, y.ids+o.ids
+	y.fences, y.late, y.ids, y.kept = y.fences+o.fences, y.late+o.late, y.ids+o.ids, y.kept+o.kept
 }
 
 // outcome of a transaction.
@@ -140,7 +140,7 @@ func newWorld(seed uint64) *world {
 		w.parts = append(w.parts, &partLog{})
 	}
 	if w.r.IntN(3) == 0 { // the epochs come to their end
-		m := meta{producer: Producer{0, int16(maxEpoch - w.r.IntN(6))}, lastEpoch: -1, previousID: 0, nextID: -1, timeout: 1000, state: Empty, started: -1, updated: w.now.Wall}
+		m := meta{producer: Producer{0, int16(maxEpoch - w.r.IntN(6))}, lastEpoch: -1, previousID: 0, nextID: -1, nextEpoch: -1, timeout: 1000, state: Empty, started: -1, updated: w.now.Wall}
 		w.log = append(w.log, Record{keyOf("t"), valueOf(&m)})
 		w.x.meta = m
 	}
@@ -234,7 +234,8 @@ func (w *world) init(c *process) {
 	if c.who.ID >= 0 && w.r.IntN(2) == 0 {
 		r.Expected = c.who
 	}
-	w.note("init as %v", r.Expected)
+	r.Keep = w.r.IntN(3) == 0
+	w.note("init as %v, keep %v", r.Expected, r.Keep)
 	w.apply(w.x.Init(w.now, w.wait(c, func(reply Reply) {
 		switch reply.Err {
 		case nil:
@@ -242,10 +243,24 @@ func (w *world) init(c *process) {
 				w.ids++
 			}
 			c.who, c.state = reply.Producer, "idle"
+			if reply.Ongoing != nil {
+				w.takeOver(c, *reply.Ongoing)
+			}
 		case kerr.ProducerFenced:
 			c.who = none()
 		}
 	}), r))
+}
+
+// takeOver lets a client end the transaction of another that was kept for it (KIP-939).
+func (w *world) takeOver(c *process, of Producer) {
+	c.now = w.newestOf(of)
+	if c.now == nil || c.now.decided != undecided {
+		w.fail("%v is kept, which is %v", of, c.now)
+		return
+	}
+	w.kept++
+	c.state, c.goal = "ending", outcome(1+w.r.IntN(2))
 }
 
 func (w *world) begin(c *process) {
@@ -361,7 +376,8 @@ func (w *world) late() {
 		}
 	}
 	p := w.r.IntN(len(w.parts))
-	if w.x.Admit(of.who, at(p)) == nil && w.current() != of {
+	// One that is dead may have left a transaction of version 0 open, of the same producer.
+	if now := w.current(); w.x.Admit(of.who, at(p)) == nil && (now == nil || now.who != of.who) {
 		w.fail("a late batch of transaction %d is admitted", of.number)
 	}
 	w.tally.late++

@@ -95,9 +95,14 @@ func (w *world) current() *transaction {
 	if err != nil || m.state != Ongoing {
 		return nil
 	}
+	return w.newestOf(m.producer)
+}
+
+// newestOf is the newest transaction of a producer: with version 0 there are several.
+func (w *world) newestOf(p Producer) *transaction {
 	for _, x := range slices.Backward(w.all) {
-		if x.who == m.producer {
-			return x // the newest of that producer: with version 0 there are several
+		if x.who == p {
+			return x
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func valueOf(m *meta) []byte {
 	v := kmsg.NewTxnMetadataValue()
 	v.Version, v.ProducerID, v.ProducerEpoch, v.TimeoutMillis = valueVersion, m.producer.ID, m.producer.Epoch, m.timeout
 	v.State, v.LastUpdateTimestamp, v.StartTimestamp = kmsg.TransactionState(m.state), m.updated, m.started
-	v.PreviousProducerID, v.NextProducerID, v.ClientTransactionVersion = m.previousID, m.nextID, m.client
+	v.PreviousProducerID, v.NextProducerID, v.NextProducerEpoch, v.ClientTransactionVersion = m.previousID, m.nextID, m.nextEpoch, m.client
 	if m.state != Empty {
 		v.Topics = []kmsg.TxnMetadataValueTopic{} // not null, as in Kafka
 	}
@@ -70,10 +70,13 @@ func parseValue(b []byte) (meta, error) {
 	if err := v.ReadFrom(b); err != nil {
 		return meta{}, fmt.Errorf("%w: value: %w", ErrFormat, err)
 	}
-	m := meta{producer: Producer{v.ProducerID, v.ProducerEpoch}, lastEpoch: -1, previousID: v.PreviousProducerID, nextID: v.NextProducerID,
+	m := meta{producer: Producer{v.ProducerID, v.ProducerEpoch}, lastEpoch: -1, previousID: v.PreviousProducerID, nextID: v.NextProducerID, nextEpoch: -1,
 		timeout: v.TimeoutMillis, state: State(v.State), started: v.StartTimestamp, updated: v.LastUpdateTimestamp, client: v.ClientTransactionVersion}
 	if m.state < Empty || m.state > Dead {
 		return meta{}, fmt.Errorf("%w: state is %d", ErrFormat, m.state)
+	}
+	if m.nextID >= 0 && v.NextProducerEpoch >= 0 && (m.state == Ongoing || m.state.prepared()) {
+		m.nextEpoch = v.NextProducerEpoch // elsewhere it means nothing
 	}
 	var all []Partition
 	for i := range v.Topics {
@@ -105,11 +108,15 @@ func (t *Txn) Replay(value []byte) error {
 // new epoch, and its client may not have had the answer before the restart. A producer that took its place since would have left the id Empty.
 func (m *meta) unheard() int16 {
 	ended := m.state.prepared() || m.state == CompleteCommit || m.state == CompleteAbort
+	p := m.producer
+	if m.kept() {
+		p = m.after()
+	}
 	switch {
 	case !ended || m.client < 2:
-	case m.producer.Epoch > 0:
-		return m.producer.Epoch - 1
-	case m.previousID != m.producer.ID:
+	case p.Epoch > 0:
+		return p.Epoch - 1
+	case m.previousID != p.ID:
 		return maxEpoch // its epochs are used up
 	}
 	return -1

@@ -161,7 +161,7 @@ func (p *player) play(words []string) {
 		p.after(who)
 	case "init":
 		r := Init{Timeout: int32(a.duration(p.t, "timeout", time.Minute).Milliseconds()), Expected: a.producer(p.t, "as"), Fresh: p.fresh()}
-		r.TwoPhase = a["timeout"] == "none"
+		r.TwoPhase, r.Keep = a["timeout"] == "none", slices.Contains(plain, "keep")
 		p.show(p.x.Init(p.now, who, r))
 	case "add":
 		p.show(p.x.Add(p.now, who, a.producer(p.t, "as"), partitionsOf(p.t, plain[1:]), int16(a.number(p.t, "tv", 0))))
@@ -199,7 +199,7 @@ func (p *player) playMore(verb string, a args, plain []string) {
 	case "restart":
 		p.restart()
 	case "value": // a record that another coordinator wrote
-		m := meta{producer: a.producer(p.t, "as"), lastEpoch: -1, previousID: -1, nextID: -1, timeout: 60_000, started: p.now.Wall, updated: p.now.Wall}
+		m := meta{producer: a.producer(p.t, "as"), lastEpoch: -1, previousID: -1, nextID: -1, nextEpoch: -1, timeout: 60_000, started: p.now.Wall, updated: p.now.Wall}
 		m.partitions, m.client = union(nil, partitionsOf(p.t, plain)), int16(a.number(p.t, "tv", 0))
 		m.state = State(slices.IndexFunc(States(), func(s State) bool { return s.String() == a["state"] }))
 		p.log = append(p.log, Record{keyOf("t"), valueOf(&m)})
@@ -262,6 +262,9 @@ func (p *player) show(e Effects) {
 		text := nameOf(r.Err)
 		if r.Err == nil {
 			text = fmt.Sprintf("NONE %d/%d", r.Producer.ID, r.Producer.Epoch)
+			if r.Ongoing != nil {
+				text += fmt.Sprintf(" ongoing %d/%d", r.Ongoing.ID, r.Ongoing.Epoch)
+			}
 		}
 		p.say("%v <- %s", r.To, text)
 	}
@@ -369,7 +372,9 @@ func recordText(t *testing.T, r Record) string {
 		t.Fatal(err)
 	}
 	out := fmt.Sprintf("%s %d/%d", m.state, m.producer.ID, m.producer.Epoch)
-	if m.nextID >= 0 {
+	if m.kept() {
+		out += fmt.Sprintf(" next=%d/%d", m.nextID, m.nextEpoch)
+	} else if m.nextID >= 0 {
 		out += fmt.Sprintf(" next=%d", m.nextID)
 	}
 	if len(m.partitions) > 0 {

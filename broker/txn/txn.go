@@ -24,8 +24,9 @@ const endless = math.MaxInt32
 type meta struct {
 	producer   Producer
 	lastEpoch  int16 // epoch before a bump that its client may not have heard of, -1 none; not stored, see unheard
-	previousID int64 // producer id before the transition that led here
+	previousID int64 // producer id that the client had before the transition that led here
 	nextID     int64 // producer id after this transaction, -1 the same
+	nextEpoch  int16 // with nextID: the producer that the client has while the transaction is kept, -1 not kept (KIP-939), see keep
 	timeout    int32 // milliseconds
 	state      State
 	partitions []Partition // sorted
@@ -37,11 +38,11 @@ type meta struct {
 // become is a copy for the next transition.
 func (m *meta) become(state State, at Instant) meta {
 	n := *m
-	n.state, n.updated, n.previousID = state, at.Wall, m.producer.ID
+	n.state, n.updated, n.previousID = state, at.Wall, m.holder().ID
 	return n
 }
 
-func (m *meta) exhausted() bool { return m.producer.Epoch >= maxEpoch }
+func (m *meta) exhausted() bool { return m.holder().Epoch >= maxEpoch }
 
 // Txn is one transactional id. It is for one goroutine at a time.
 type Txn struct {
@@ -90,7 +91,7 @@ func New(id string, conf *Config) *Txn {
 }
 
 func (t *Txn) reset() {
-	t.meta = meta{producer: none(), lastEpoch: -1, previousID: -1, nextID: -1, state: Dead, started: -1}
+	t.meta = meta{producer: none(), lastEpoch: -1, previousID: -1, nextID: -1, nextEpoch: -1, state: Dead, started: -1}
 	t.marking, t.asked = nil, nil
 	t.retryAt, t.deadline, t.expiry, t.due = never, never, never, never
 }
