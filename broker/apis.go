@@ -37,7 +37,7 @@ func (b *Broker) apiTable() []api {
 		{19, 0, 7, answer(b.handleCreateTopics)},
 		{20, 0, 6, answer(b.handleDeleteTopics)},
 		{21, 0, 2, answer(b.handleDeleteRecords)},
-		{22, 0, 5, b.handleInitProducerID},
+		{22, 0, b.newestInit(), b.handleInitProducerID},
 		{23, 0, 4, answer(b.handleOffsetForLeaderEpoch)},
 		{24, 0, 5, b.handleAddPartitionsToTxn},
 		{25, 0, 4, b.handleAddOffsetsToTxn},

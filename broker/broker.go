@@ -21,6 +21,7 @@ import (
 	"gregor/broker/fetchsession"
 	"gregor/broker/meta"
 	"gregor/broker/quota"
+	"gregor/broker/twophase"
 	"gregor/log/batch"
 	"gregor/log/logdir"
 	"gregor/log/vfs"
@@ -191,6 +192,7 @@ func (b *Broker) listen() error {
 		Handler:       b,
 		Logger:        b.logger,
 		Supports:      b.supports,
+		NewBody:       twophase.NewBody,
 		Delay:         func(peer netip.Addr) time.Duration { return b.quotas.Connect(peer.String(), time.Now()) },
 		MaxFrame:      b.conf.SocketRequestMaxBytes,
 		QueuedBytes:   b.conf.QueuedMaxRequestBytes,

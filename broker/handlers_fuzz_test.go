@@ -29,6 +29,7 @@ func FuzzHandlers(f *testing.F) {
 	add(11, listRequest("a", timeMax, 0, 0))
 	add(4, epochRequest("a", 0, -1, 0))
 	add(5, idRequest(nil, -1, -1))
+	add(6, initTwoPhase("t", true))
 	add(2, kmsg.NewPtrDescribeClusterRequest())
 	add(0, kmsg.NewPtrDescribeTopicPartitionsRequest())
 	add(13, kmsg.NewPtrMetadataRequest())
@@ -50,7 +51,7 @@ func FuzzHandlers(f *testing.F) {
 		if a == nil || key <= 1 || version < a.min || version > a.max {
 			return
 		}
-		r := kmsg.RequestForKey(key)
+		r := bodyFor(key, version)
 		r.SetVersion(version)
 		if r.ReadFrom(body) != nil {
 			return
@@ -97,7 +98,7 @@ func appendToList() kmsg.IncrementalAlterConfigsRequestResourceConfig {
 
 // fuzzBroker is a broker that is stopped at the end.
 func fuzzBroker(f *testing.F) *Broker {
-	b, err := New(Config{Settings: map[string]string{"log.dirs": f.TempDir(), "listeners": "PLAINTEXT://127.0.0.1:0"}})
+	b, err := New(Config{Settings: map[string]string{"log.dirs": f.TempDir(), "listeners": "PLAINTEXT://127.0.0.1:0", twoPhaseKey: "true"}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"gregor/broker/twophase"
 	"gregor/log/batch"
 )
 
@@ -63,6 +64,8 @@ func (p *txnPlay) remember(resp kmsg.Response) {
 	id := int64(-1)
 	switch r := resp.(type) {
 	case *kmsg.InitProducerIDResponse:
+		id = r.ProducerID
+	case *twophase.Response:
 		id = r.ProducerID
 	case *kmsg.EndTxnResponse:
 		id = r.ProducerID
@@ -128,6 +131,8 @@ func passing(code int16) bool {
 func codeOf(resp kmsg.Response) int16 {
 	switch r := resp.(type) {
 	case *kmsg.InitProducerIDResponse:
+		return r.ErrorCode
+	case *twophase.Response:
 		return r.ErrorCode
 	case *kmsg.AddOffsetsToTxnResponse:
 		return r.ErrorCode

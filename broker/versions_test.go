@@ -4,12 +4,31 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"gregor/broker/twophase"
 )
 
 // TestEveryAdvertisedVersion sends each key at each version that ApiVersions lists, with a body of defaults: there is an answer, and it parses
 // to the last byte.
 func TestEveryAdvertisedVersion(t *testing.T) {
-	b := startBroker(t, t.TempDir())
+	everyAdvertisedVersion(t, startBroker(t, t.TempDir()))
+}
+
+// TestEveryAdvertisedVersionTwoPhase: there is one more with two-phase commit.
+func TestEveryAdvertisedVersionTwoPhase(t *testing.T) {
+	everyAdvertisedVersion(t, startBroker(t, t.TempDir(), "transaction.two.phase.commit.enable", "true"))
+}
+
+// bodyFor is an empty request of any key and version that is served.
+func bodyFor(key, version int16) kmsg.Request {
+	if r := twophase.NewBody(key, version); r != nil {
+		return r
+	}
+	return kmsg.RequestForKey(key)
+}
+
+func everyAdvertisedVersion(t *testing.T, b *testBroker) {
+	t.Helper()
 	listed := ask[*kmsg.ApiVersionsResponse](b.dial(), 0, kmsg.NewPtrApiVersionsRequest())
 	if len(listed.ApiKeys) != len(b.apis) {
 		t.Fatalf("%d keys are listed, %d are served", len(listed.ApiKeys), len(b.apis))
@@ -17,7 +36,7 @@ func TestEveryAdvertisedVersion(t *testing.T) {
 	for _, key := range listed.ApiKeys {
 		c := b.dial()
 		for version := key.MinVersion; version <= key.MaxVersion; version++ {
-			r := kmsg.RequestForKey(key.ApiKey)
+			r := bodyFor(key.ApiKey, version)
 			if r.MaxVersion() < version {
 				t.Fatalf("key %d v%d is listed, kmsg has it up to v%d", key.ApiKey, version, r.MaxVersion())
 			}

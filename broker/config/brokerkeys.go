@@ -194,6 +194,8 @@ func transactionKeys() []key {
 			doc: "Milliseconds between looks for transactional ids to forget."},
 		{name: "transaction.partition.verification.enable", typ: Boolean, def: "true", dynamic: true,
 			doc: "Whether a partition that a producer writes to must be in its transaction. Without it a late write can leave a transaction open for ever."},
+		{name: "transaction.two.phase.commit.enable", typ: Boolean, def: "false",
+			doc: "Whether producers may have transactions that never time out and that outlive them, for a two-phase commit with other systems (KIP-939). InitProducerId goes up to version 6 then."},
 		{name: "add.partitions.to.txn.retry.backoff.max.ms", typ: Int, def: "100", rule: atLeast(0),
 			doc: "Milliseconds that a request waits for the end of the transaction before; then it is told to try again."},
 	}

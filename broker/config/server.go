@@ -69,6 +69,7 @@ type Server struct {
 	TransactionIDExpiration    time.Duration
 	TransactionIDCheck         time.Duration // between looks for ids that are not used any more
 	TransactionVerification    bool
+	TransactionTwoPhase        bool
 	TransactionPatience        time.Duration // that a request waits for the transaction before
 
 	// MetricsListener is gregor.metrics.listener: host:port, or empty.
@@ -191,6 +192,7 @@ func (s *Server) fill() {
 	s.TransactionIDExpiration = s.duration("transactional.id.expiration.ms")
 	s.TransactionIDCheck = s.duration("transaction.remove.expired.transaction.cleanup.interval.ms")
 	s.TransactionVerification = s.boolean("transaction.partition.verification.enable")
+	s.TransactionTwoPhase = s.boolean("transaction.two.phase.commit.enable")
 	s.TransactionPatience = s.duration("add.partitions.to.txn.retry.backoff.max.ms")
 	s.MetricsListener = s.text("gregor.metrics.listener")
 	s.FastBoot = s.boolean("gregor.fast.boot")

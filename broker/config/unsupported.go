@@ -165,7 +165,7 @@ group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols 
 offsets.commit.required.acks offsets.load.buffer.size offsets.storage
 `
 	keysNoTxns = `
-add.partitions.to.txn.retry.backoff.ms transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
+add.partitions.to.txn.retry.backoff.ms transaction.state.log.load.buffer.size
 `
 	keysNotTiered = `
 remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
