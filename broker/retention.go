@@ -17,8 +17,13 @@ import (
 // firstRetention is when the first look is taken after the start, as in Kafka.
 const firstRetention = 30 * time.Second
 
-// longestPause bounds the pauses between deletions.
-const longestPause = 100 * time.Millisecond
+// Between two partitions in which something was rolled or deleted there is a pause of pauseShare times what that took, within these bounds: producers wait for
+// the same disk.
+const (
+	pauseShare   = 4
+	leastPause   = 2 * time.Millisecond
+	longestPause = 100 * time.Millisecond
+)
 
 // runRetention deletes old segments until the broker stops.
 func (b *Broker) runRetention() {
@@ -87,10 +92,12 @@ func (b *Broker) logs(ctx context.Context, do func(*partition)) {
 func (b *Broker) retain(ctx context.Context) {
 	var due []*partition
 	b.logs(ctx, func(p *partition) {
+		began := time.Now()
 		found, err := p.log.Retain(ctx, retention(p.topic.config.Load()))
 		b.noteRetention(p, err)
 		if found {
 			due = append(due, p)
+			pause(ctx, time.Since(began))
 		}
 	})
 	if len(due) == 0 || ctx.Err() != nil {
@@ -111,9 +118,9 @@ func (b *Broker) retain(ctx context.Context) {
 	b.logger.Info("old segments are deleted", "partitions", len(due), "took", time.Since(start))
 }
 
-// pause waits, so that deletions take no more than half of the time that they could, and leave the disk to others; false when ctx ends.
+// pause waits after work that took d; false when ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(min(d, longestPause))
+	timer := time.NewTimer(min(max(pauseShare*d, leastPause), longestPause))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
