@@ -2,6 +2,8 @@ package broker
 
 import (
 	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -243,5 +245,44 @@ func TestAlterReplicaLogDirs(t *testing.T) {
 		if got := c.altered(2, alterLogDirs(tc.dir, tc.topic, 0)); got != tc.want {
 			t.Errorf("%s to %s: %s, want %s", tc.topic, tc.dir, got, tc.want)
 		}
+	}
+}
+
+// TestForgottenDirectory: a directory that log.dirs lacks is missed aloud, and when it comes back nothing in it is deleted.
+func TestForgottenDirectory(t *testing.T) {
+	base := t.TempDir()
+	first, second := filepath.Join(base, "d1"), filepath.Join(base, "d2")
+	b := startBroker(t, first+","+second)
+	c := b.dial()
+	c.create("a", 2)
+	value := func(n int) []byte { return batchOf(t, batch.None, record{"k", fmt.Sprint("v", n), nowMillis()}) }
+	c.produce("a", 1, value(1))
+	b.stopClean()
+
+	var lines syncBuffer
+	b = newBroker(t, Config{Logger: slog.New(slog.NewTextHandler(&lines, nil))}, first)
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.stopClean)
+	if got := lines.String(); !strings.Contains(got, "begin empty") || !strings.Contains(got, "a-1") {
+		t.Errorf("nothing was said: %s", got)
+	}
+	c = b.dial()
+	c.produce("a", 1, value(2))
+	c.produce("a", 1, value(3))
+	b.stopClean()
+
+	b = startBroker(t, first+","+second)
+	if got := values(t, b.dial().fetch("a", 1, 0, 0).RecordBatches, 0); fmt.Sprint(got) != "[v2 v3]" {
+		t.Errorf("the longer one: %v", got)
+	}
+	b.stopClean()
+	if err := os.Rename(filepath.Join(first, "a-1"), filepath.Join(base, "a-1")); err != nil {
+		t.Fatal(err)
+	}
+	b = startBroker(t, first+","+second)
+	if got := values(t, b.dial().fetch("a", 1, 0, 0).RecordBatches, 0); fmt.Sprint(got) != "[v1]" {
+		t.Errorf("the one that was there before: %v", got)
 	}
 }

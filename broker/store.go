@@ -152,9 +152,27 @@ func (b *Broker) openTopics(ctx context.Context, topics []controller.Topic) erro
 		return err
 	}
 	b.lostReplicas = b.dir.Offline()
+	b.warnOfMissing(known)
 	err := b.addTopics(known)
 	b.lostReplicas = nil
 	return err
+}
+
+// warnOfMissing names partitions that are about to begin empty although their topics are known: a crash ended their creation, or their data is elsewhere.
+func (b *Broker) warnOfMissing(known []controller.Topic) {
+	if b.lostReplicas != nil {
+		return
+	}
+	var missing []logdir.TopicPartition
+	for _, id := range expected(known) {
+		if _, ok := b.dir.Get(id); !ok {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) > 0 {
+		b.logger.Warn("partitions are in no log directory and begin empty; if log.dirs lacks a directory, stop and add it", "partitions", len(missing),
+			"first", missing[0].String(), "log.dirs", b.conf.LogDirs)
+	}
 }
 
 // expected are the partitions that have been made.

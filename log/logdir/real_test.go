@@ -19,9 +19,14 @@ func realOptions(dir string) Options {
 // appendOne appends a batch with one record of 1,000 bytes.
 func appendOne(t testing.TB, l *log.Log) log.Appended {
 	t.Helper()
+	return appendValue(t, l, string(make([]byte, 1000)))
+}
+
+func appendValue(t testing.TB, l *log.Log, value string) log.Appended {
+	t.Helper()
 	var w batch.Builder
 	w.Reset(batch.Options{})
-	w.Append(1_700_000_000_000, nil, make([]byte, 1000))
+	w.Append(1_700_000_000_000, nil, []byte(value))
 	b, err := w.Finish(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,10 @@
 package logdir
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -326,5 +328,43 @@ func TestSetRandomFaults(t *testing.T) {
 			}
 		}
 		must(t, s.Close())
+	}
+}
+
+// TestSetTwinsThatDiffer: a directory that was not in log.dirs for a while comes back, and its partition was begun anew meanwhile: neither log is deleted.
+func TestSetTwinsThatDiffer(t *testing.T) {
+	for _, other := range []int{1, 2, 3, 4} {
+		disk := crashfs.New()
+		o := setOptions(disk, 2)
+		o.open = nil
+		var out bytes.Buffer
+		o.Logger = slog.New(slog.NewTextHandler(&out, nil))
+		s := mustOpenSet(t, o)
+		for i, d := range s.live() {
+			made, err := d.Create(spec("a", 0))
+			must(t, err)
+			for n := range []int{3, other}[i] {
+				appendValue(t, made[0].Log(), fmt.Sprint(o.Dirs[i], n))
+			}
+		}
+		must(t, s.Close())
+		want := max(3, int64(other))
+		for range 2 {
+			s = mustOpenSet(t, o)
+			if p, ok := s.Get(TopicPartition{"a", 0}); !ok || p.Log().EndOffset() != want || len(s.Partitions()) != 1 {
+				t.Fatalf("%d records in the other: %s", other, spread(s))
+			}
+			must(t, s.Close())
+			if !strings.Contains(out.String(), "left alone") || strings.Contains(out.String(), "is deleted") {
+				t.Fatal(out.String())
+			}
+		}
+		for i, n := range []int{3, other} { // both are whole
+			d := mustOpenSet(t, SetOptions{Options: o.Options, Dirs: o.Dirs[i : i+1]})
+			if p, ok := d.Get(TopicPartition{"a", 0}); !ok || p.Log().EndOffset() != int64(n) {
+				t.Fatalf("%s: %s", o.Dirs[i], spread(d))
+			}
+			must(t, d.Close())
+		}
 	}
 }
