@@ -305,3 +305,32 @@ func TestHighWatermarkAfterCrash(t *testing.T) {
 		t.Errorf("leader epoch after an unclean stop is %d, want 1", got)
 	}
 }
+
+// TestLostIdentity: without its meta.properties a directory looks new; what is to be done is said, and it works.
+func TestLostIdentity(t *testing.T) {
+	dir := t.TempDir()
+	b := startBroker(t, dir)
+	b.dial().createTopic("stay")
+	cluster := b.ClusterID()
+	b.stopClean()
+	path := filepath.Join(dir, "meta.properties")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		err := newBroker(t, Config{}, dir).Start(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "set cluster.id="+cluster) {
+			t.Errorf("error is %v, want one that names the file and %s", err, cluster)
+		}
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := startBroker(t, dir); again.topics.name("stay") == nil {
+		t.Error("the topic is not there")
+	}
+}

@@ -97,7 +97,8 @@ func (c *Controller) ensureRoots(ctx context.Context) error {
 	}
 	c.clusterID, err = meta.DecodeClusterID(data)
 	if err == nil && c.conf.ClusterID != "" && c.conf.ClusterID != c.clusterID {
-		return fmt.Errorf("data of cluster %s, metadata of cluster %s: one of them belongs elsewhere", c.conf.ClusterID, c.clusterID)
+		return fmt.Errorf("meta.properties says cluster.id=%s, the metadata file is of cluster %s: one of them belongs elsewhere; if they belong together, "+
+			"as after meta.properties was lost, set cluster.id=%s in the meta.properties of every log directory", c.conf.ClusterID, c.clusterID, c.clusterID)
 	}
 	return at(meta.ClusterIDPath, err)
 }

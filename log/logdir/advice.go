@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 )
 
@@ -22,7 +23,7 @@ func advise(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		advice = "the disk is full: make room, or name another directory (log.dirs, --data-dir)"
 	}
-	if advice == "" {
+	if advice == "" || strings.Contains(err.Error(), advice) { // a caller may have been told already
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, advice)

@@ -112,7 +112,7 @@ func compareNames(a, b TopicPartition) int {
 // checkpointSet is the content of all checkpoint files.
 type checkpointSet [checkpointFiles]offsets
 
-// readCheckpoints reads what is there. A file that does not parse counts as empty and is reported.
+// readCheckpoints reads what is there. A file that does not parse counts as empty and is reported. Kafka makes the cleaner's empty.
 func readCheckpoints(fsys vfs.FS, dir string, report func(file string, err error)) (checkpointSet, error) {
 	var set checkpointSet
 	for i, name := range checkpointNames() {
@@ -121,7 +121,7 @@ func readCheckpoints(fsys vfs.FS, dir string, report func(file string, err error
 		if err != nil {
 			return set, fmt.Errorf("reading a checkpoint: %w", err)
 		}
-		if !ok {
+		if !ok || i == cleanOffsets && len(b) == 0 {
 			continue
 		}
 		if set[i], err = parseCheckpoint(b); err != nil {

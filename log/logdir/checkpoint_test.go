@@ -2,9 +2,11 @@ package logdir
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -183,5 +185,30 @@ func TestFailedSyncIsNotForgotten(t *testing.T) {
 	defer cut.Abandon()
 	if got := fake(t, cut, "a", 0).opts.LogStart; got != 7 {
 		t.Fatalf("after a power cut the log starts at %d", got)
+	}
+}
+
+// TestEmptyCleanerCheckpoint: Kafka makes the cleaner's file empty and fills it after the first compaction, so empty is nothing to warn of. Another
+// that is empty was cut short.
+func TestEmptyCleanerCheckpoint(t *testing.T) {
+	fsys := crashfs.New()
+	must(t, fsys.MkdirAll(testDir))
+	for _, name := range checkpointNames() {
+		writeFile(t, fsys, filepath.Join(testDir, name), "")
+	}
+	var reported []string
+	_, err := readCheckpoints(fsys, testDir, func(file string, _ error) { reported = append(reported, filepath.Base(file)) })
+	must(t, err)
+	names := checkpointNames()
+	if want := []string{names[recoveryPoints], names[highWatermarks], names[logStarts]}; !slices.Equal(slices.Sorted(slices.Values(reported)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("reported are %v, want %v", reported, want)
+	}
+}
+
+// TestAdviceOnce: what was advised where the error came from is not said again.
+func TestAdviceOnce(t *testing.T) {
+	once := advise(fmt.Errorf("locking: %w", syscall.EACCES))
+	if twice := advise(once); twice.Error() != once.Error() || !errors.Is(twice, syscall.EACCES) {
+		t.Errorf("advised twice: %v", twice)
 	}
 }
