@@ -73,7 +73,8 @@ func logAdoption(logger *slog.Logger, plan *adopt.Plan) {
 	for i := range plan.Topics {
 		partitions += len(plan.Topics[i].Partitions)
 	}
-	logger.Info("topics of a data directory of Apache Kafka are taken over", "topics", len(plan.Topics), "partitions", partitions,
+	logger.Warn("no metadata of ours ("+meta.FileName+") in the data directory: its topics are taken over, as from Apache Kafka; if gregor wrote it, put that file back, "+
+		"or settings of topics and quotas are lost", "topics", len(plan.Topics), "partitions", partitions,
 		"kraft", plan.KRaft, "next producer id", plan.NextProducerID)
 	for _, text := range plan.Notes {
 		logger.Info("taking over", "note", text)

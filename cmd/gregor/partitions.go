@@ -109,6 +109,9 @@ func change(ctx context.Context, a *kadm.Client, args, keys []string, f func(now
 	if err != nil {
 		return err
 	}
+	if err := someExist(ctx, a, topic, named); err != nil {
+		return err
+	}
 	var alter []kadm.AlterConfig
 	for _, key := range keys {
 		value := f(now[topic][key], named).String()
@@ -129,6 +132,21 @@ func change(ctx context.Context, a *kadm.Client, args, keys []string, f func(now
 		return fmt.Errorf("topic %s: %w", topic, err)
 	}
 	return nil
+}
+
+// someExist says whether the topic has any of the partitions: one that names none of them is a slip.
+func someExist(ctx context.Context, a *kadm.Client, topic string, named config.PartitionSet) error {
+	details, err := a.ListTopics(ctx, topic)
+	if err != nil {
+		return err
+	}
+	partitions := details[topic].Partitions
+	for n := range partitions {
+		if named.Has(n) {
+			return nil
+		}
+	}
+	return fmt.Errorf("topic %s has partitions 0 to %d: %s are not there", topic, len(partitions)-1, named)
 }
 
 // openPartitions reads the keys of topics.

@@ -60,6 +60,9 @@ func TestPartitionsCommand(t *testing.T) {
 	if code, text := gregor("close", "orders", "some"); code != 1 || !strings.Contains(text, `"some" is not a partition`) {
 		t.Errorf("a wrong range: code %d\n%s", code, text)
 	}
+	if code, text := gregor("close", "orders", "8-9"); code != 1 || !strings.Contains(text, "topic orders has partitions 0 to 7: 8-9 are not there") {
+		t.Errorf("partitions that are not there: code %d\n%s", code, text)
+	}
 	code, _, errs := call(nil, "partitions", "list", "-b", "127.0.0.1:1", "--timeout", "300ms")
 	if code != 1 || !strings.Contains(errs, "no broker answers at [127.0.0.1:1]") {
 		t.Errorf("no broker: code %d\n%s", code, errs)
