@@ -35,6 +35,19 @@ func (b *Broker) handleOffsetCommit(_ context.Context, req *wire.Request) wire.R
 	return wire.Reply{Pending: c, Pipeline: true}
 }
 
+// refuseOffset says why a partition's offset cannot be committed, nil if it can. unknown is why t is nil, if it is.
+func (b *Broker) refuseOffset(t *topic, unknown *kerr.Error, partition int32, metadata *string) *kerr.Error {
+	switch {
+	case t == nil:
+		return unknown
+	case t.partition(partition) == nil:
+		return kerr.UnknownTopicOrPartition
+	case metadata != nil && tooLong(*metadata, int(b.conf.OffsetMetadataMax)):
+		return kerr.OffsetMetadataTooLarge
+	}
+	return nil
+}
+
 // commitOffsets makes the answer, with what is wrong with single partitions, and the list of the others.
 func (b *Broker) commitOffsets(r *kmsg.OffsetCommitRequest, c *pendingCommit) []group.PartitionOffset {
 	var offsets []group.PartitionOffset
@@ -48,18 +61,15 @@ func (b *Broker) commitOffsets(r *kmsg.OffsetCommitRequest, c *pendingCommit) []
 		for j := range in.Partitions {
 			p, res := &in.Partitions[j], &out.Partitions[j]
 			res.Partition = p.Partition
-			switch {
-			case t == nil:
-				res.ErrorCode = unknown.Code
-			case t.partition(p.Partition) == nil:
-				res.ErrorCode = kerr.UnknownTopicOrPartition.Code
-			case p.Metadata != nil && tooLong(*p.Metadata, int(b.conf.OffsetMetadataMax)):
-				res.ErrorCode = kerr.OffsetMetadataTooLarge.Code
-				c.refused = append(c.refused, res)
-			default:
-				c.accepted = append(c.accepted, res)
-				offsets = append(offsets, group.PartitionOffset{Partition: group.Partition{Topic: t.name, Number: p.Partition}, Offset: commitOffset(r, p, now)})
+			if refused := b.refuseOffset(t, unknown, p.Partition, p.Metadata); refused != nil {
+				res.ErrorCode = refused.Code
+				if refused == kerr.OffsetMetadataTooLarge {
+					c.refused = append(c.refused, res)
+				}
+				continue
 			}
+			c.accepted = append(c.accepted, res)
+			offsets = append(offsets, group.PartitionOffset{Partition: group.Partition{Topic: t.name, Number: p.Partition}, Offset: commitOffset(r, p, now)})
 		}
 	}
 	return offsets

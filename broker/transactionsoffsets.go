@@ -75,21 +75,16 @@ func (c *txnCommit) list() {
 		for j := range in.Partitions {
 			p, res := &in.Partitions[j], &out.Partitions[j]
 			res.Partition = p.Partition
-			switch {
-			case t == nil:
-				res.ErrorCode = unknown.Code
-			case t.partition(p.Partition) == nil:
-				res.ErrorCode = kerr.UnknownTopicOrPartition.Code
-			case p.Metadata != nil && tooLong(*p.Metadata, int(b.conf.OffsetMetadataMax)):
-				res.ErrorCode = kerr.OffsetMetadataTooLarge.Code
-			default:
-				o := group.Offset{Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Committed: now, Expires: -1}
-				if p.Metadata != nil {
-					o.Metadata = *p.Metadata
-				}
-				c.accepted = append(c.accepted, res)
-				c.offsets = append(c.offsets, group.PartitionOffset{Partition: group.Partition{Topic: t.name, Number: p.Partition}, Offset: o})
+			if refused := b.refuseOffset(t, unknown, p.Partition, p.Metadata); refused != nil {
+				res.ErrorCode = refused.Code
+				continue
 			}
+			o := group.Offset{Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Committed: now, Expires: -1}
+			if p.Metadata != nil {
+				o.Metadata = *p.Metadata
+			}
+			c.accepted = append(c.accepted, res)
+			c.offsets = append(c.offsets, group.PartitionOffset{Partition: group.Partition{Topic: t.name, Number: p.Partition}, Offset: o})
 		}
 	}
 }

@@ -23,7 +23,6 @@ type Index struct {
 	limits  Limits
 	start   int64
 	end     int64
-	records int64
 }
 
 // NewIndex makes an index of the offsets from start on, below bound. aborted are the aborted transactions of that part of the log by first offset. No more
@@ -40,12 +39,6 @@ func (x *Index) Len() int { return x.offsets.n }
 
 // Bytes is the memory of the table.
 func (x *Index) Bytes() int64 { return int64(len(x.offsets.slots)) * slotBytes }
-
-// Records is the number of records that were looked at.
-func (x *Index) Records() int64 { return x.records }
-
-// Full says that the keys at hand leave no room for another.
-func (x *Index) Full() bool { return x.offsets.n == x.offsets.max }
 
 // Reached says that there is nothing below offset that was not added: entries that would follow were removed.
 func (x *Index) Reached(offset int64) { x.end = max(x.end, offset) }
@@ -100,7 +93,6 @@ func (x *Index) addRecords(b []byte) (room bool, err error) {
 	defer x.reader.Release()
 	var rec batch.Record
 	for x.reader.Next(&rec) {
-		x.records++
 		if rec.Key == nil || rec.Offset < x.start {
 			continue
 		}
