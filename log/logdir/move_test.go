@@ -110,7 +110,9 @@ func TestMoveTurns(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	must(t, s.Move(a, "/d2"))
-	go let()
+	m := s.moves.get(a)
+	cancel := m.cancel
+	m.cancel = func() { cancel(); let() } // let go any earlier, and the move may have ended before it is asked to turn
 	must(t, s.Move(a, "/d1"))
 	if s.moves.get(a) != nil || len(s.Status()[1].Futures) != 0 {
 		t.Fatal("it goes on")
