@@ -57,7 +57,6 @@ type Broker struct {
 	apis           []api
 	byKey          []*api
 	softwareName   *regexp.Regexp
-	self           []int32   // this broker's id, as a list of replicas
 	checkers       sync.Pool // of *batch.Checker
 	converters     sync.Pool // of *batch.Converter
 	builders       sync.Pool // of *batch.Builder
@@ -83,6 +82,7 @@ type Broker struct {
 
 	nodeID    int32 // broker.id, or what the data directory says
 	clusterID string
+	view      atomic.Pointer[view] // who else is there
 	tree      meta.Tree
 	control   *controller.Controller
 	dir       *logdir.Set

@@ -26,14 +26,12 @@ func (b *Broker) handleDescribeCluster(_ context.Context, req *wire.Request, r *
 		resp.ErrorCode, resp.ErrorMessage = code(err), errorText(err)
 		return resp
 	}
-	broker := kmsg.NewDescribeClusterResponseBroker()
-	broker.NodeID = b.nodeID
-	broker.Host, broker.Port = b.address(req.Conn)
-	if b.conf.Rack != "" {
-		broker.Rack = &b.conf.Rack
+	for _, s := range b.brokersFor(req.Conn) {
+		broker := kmsg.NewDescribeClusterResponseBroker()
+		broker.NodeID, broker.Host, broker.Port, broker.Rack = s.id, s.host, s.port, s.rack
+		resp.Brokers = append(resp.Brokers, broker)
 	}
-	resp.Brokers = append(resp.Brokers, broker)
-	resp.ClusterID, resp.ControllerID = b.clusterID, b.nodeID
+	resp.ClusterID, resp.ControllerID = b.clusterID, b.view.Load().controller
 	if r.IncludeClusterAuthorizedOperations {
 		resp.ClusterAuthorizedOperations = allClusterOperations
 	}

@@ -35,7 +35,7 @@ func (p *offsetsPartition) appendWrite(w *group.Write) (log.Appended, error) {
 	if err != nil {
 		return log.Appended{}, err
 	}
-	return p.part.log.AppendOwn(b, h, p.part.leaderEpoch)
+	return p.part.log.AppendOwn(b, h, p.part.epoch())
 }
 
 // appendRecords writes records as one batch.
@@ -44,7 +44,7 @@ func (p *offsetsPartition) appendRecords(records []group.Record) (log.Appended, 
 	if err != nil {
 		return log.Appended{}, err
 	}
-	appended, err := p.part.log.Append(b, h, p.part.leaderEpoch)
+	appended, err := p.part.log.Append(b, h, p.part.epoch())
 	if err == nil && p.grown.Add(int64(len(b))) > p.compactAt.Load() {
 		p.c.requestCompaction(p)
 	}

@@ -66,7 +66,7 @@ func TestCreatePartitionsRefusals(t *testing.T) {
 		{growRequest("a", -1), 37, "The topic a currently has 3 partition(s); -1 would not be an increase."},
 		{growRequest("b", 3), 3, "This server does not host this topic-partition."},
 		{growRequest("a", 100000), 44, "Excessively large number of additional partitions per request."},
-		{growRequest("a", 5, b.self), 39, "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."},
+		{growRequest("a", 5, []int32{b.nodeID}), 39, "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."},
 		{growRequest("a", 4, []int32{99}), 39, "The manual partition assignment includes broker 99, but no such broker is registered."},
 		{twice, 42, "Duplicate topic name."},
 		{only, 0, "<null>"},
@@ -80,7 +80,7 @@ func TestCreatePartitionsRefusals(t *testing.T) {
 	if n := len(c.described("a").Partitions); n != 3 {
 		t.Errorf("%d partitions after refusals", n)
 	}
-	if got := ask[*kmsg.CreatePartitionsResponse](c, 3, growRequest("a", 4, b.self)).Topics[0]; got.ErrorCode != 0 {
+	if got := ask[*kmsg.CreatePartitionsResponse](c, 3, growRequest("a", 4, []int32{b.nodeID})).Topics[0]; got.ErrorCode != 0 {
 		t.Errorf("with an assignment: %d %s", got.ErrorCode, text(got.ErrorMessage))
 	}
 }

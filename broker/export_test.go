@@ -20,7 +20,7 @@ func TestExportKRaft(t *testing.T) {
 	b := startBroker(t, dir)
 	b.dial().create("made.here", 3, "segment.bytes", "65536")
 	made := b.topics.name("made.here").id
-	epoch := b.topics.name("t0").partition(1).leaderEpoch
+	epoch := b.topics.name("t0").partition(1).epoch()
 	if _, err := ExportKRaft(t.Context(), Export{Dirs: []string{dir}}); !errors.Is(err, logdir.ErrInUse) {
 		t.Errorf("while the broker runs: %v", err)
 	}

@@ -40,7 +40,7 @@ func (p *partition) epochEnd(epoch int32) (floor int32, end int64) {
 	switch {
 	case epoch < 0:
 		return -1, -1
-	case epoch == p.leaderEpoch:
+	case epoch == p.epoch():
 		// Also when nothing was written under it yet.
 		return epoch, p.log.EndOffset()
 	}

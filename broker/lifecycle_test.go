@@ -128,7 +128,7 @@ func TestRestart(t *testing.T) {
 	if got := c.fetch("stay", 1, 0, 0); len(values(t, got.RecordBatches, 0)) != 3 {
 		t.Errorf("partition 1 has %v", values(t, got.RecordBatches, 0))
 	}
-	if got := again.topics.name("stay").partition(0).leaderEpoch; got != 0 {
+	if got := again.topics.name("stay").partition(0).epoch(); got != 0 {
 		t.Errorf("leader epoch after a clean restart is %d", got)
 	}
 	if got := c.produce("stay", 0, batchOf(t, batch.None, record{"k", "v", nowMillis()})); got.BaseOffset != 4 {
@@ -301,7 +301,7 @@ func TestHighWatermarkAfterCrash(t *testing.T) {
 	if got := again.dial().fetch("high", 0, 0, 0); got.HighWatermark != 20 || len(values(t, got.RecordBatches, 0)) != 20 {
 		t.Errorf("high watermark %d, %d records, want 20", got.HighWatermark, len(values(t, got.RecordBatches, 0)))
 	}
-	if got := again.topics.name("high").partition(0).leaderEpoch; got != 1 {
+	if got := again.topics.name("high").partition(0).epoch(); got != 1 {
 		t.Errorf("leader epoch after an unclean stop is %d, want 1", got)
 	}
 }

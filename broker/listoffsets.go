@@ -140,7 +140,7 @@ func listed(in *kmsg.ListOffsetsRequestTopicPartition, found log.TimestampOffset
 func (p *partition) offsetAt(timestamp int64, limit log.ReadLimit) (found log.TimestampOffset, ok bool, err error) {
 	switch timestamp {
 	case timeLatest:
-		return log.TimestampOffset{Timestamp: -1, Offset: p.endFor(limit), LeaderEpoch: p.leaderEpoch}, true, nil
+		return log.TimestampOffset{Timestamp: -1, Offset: p.endFor(limit), LeaderEpoch: p.epoch()}, true, nil
 	case timeEarliest, timeEarliestLocal:
 		start := p.log.StartOffset()
 		return log.TimestampOffset{Timestamp: -1, Offset: start, LeaderEpoch: p.epochAt(start)}, true, nil
@@ -166,12 +166,12 @@ func (p *partition) endFor(limit log.ReadLimit) int64 {
 // epochAt is the epoch that an offset was written under; at the log's end, the one that it would be.
 func (p *partition) epochAt(offset int64) int32 {
 	// Ends grow with epochs: the first epoch that ends above the offset has it.
-	n := sort.Search(int(p.leaderEpoch), func(epoch int) bool {
+	n := sort.Search(int(p.epoch()), func(epoch int) bool {
 		_, end, ok := p.log.EpochEnd(int32(epoch))
 		return ok && end > offset
 	})
 	if floor, _, ok := p.log.EpochEnd(int32(n)); ok {
 		return floor
 	}
-	return p.leaderEpoch
+	return p.epoch()
 }

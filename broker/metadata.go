@@ -2,8 +2,6 @@ package broker
 
 import (
 	"context"
-	"net"
-	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -30,12 +28,13 @@ const (
 
 func (b *Broker) handleMetadata(ctx context.Context, req *wire.Request, r *kmsg.MetadataRequest) kmsg.Response {
 	resp := kmsg.NewPtrMetadataResponse()
-	host, port := b.address(req.Conn)
-	broker := kmsg.NewMetadataResponseBroker()
-	broker.NodeID, broker.Host, broker.Port = b.nodeID, host, port
-	resp.Brokers = []kmsg.MetadataResponseBroker{broker}
+	for _, s := range b.brokersFor(req.Conn) {
+		broker := kmsg.NewMetadataResponseBroker()
+		broker.NodeID, broker.Host, broker.Port, broker.Rack = s.id, s.host, s.port, s.rack
+		resp.Brokers = append(resp.Brokers, broker)
+	}
 	resp.ClusterID = &b.clusterID
-	resp.ControllerID = b.nodeID
+	resp.ControllerID = b.view.Load().controller
 	resp.AuthorizedOperations = notAsked
 	if r.IncludeClusterAuthorizedOperations {
 		resp.AuthorizedOperations = allClusterOperations
@@ -95,32 +94,14 @@ func (b *Broker) describeTopic(t *topic, r *kmsg.MetadataRequest) kmsg.MetadataR
 	if r.IncludeTopicAuthorizedOperations {
 		out.AuthorizedOperations = allTopicOperations
 	}
-	parts := *t.partitions.Load()
+	parts, v := *t.partitions.Load(), b.view.Load()
 	out.Partitions = make([]kmsg.MetadataResponseTopicPartition, 0, len(parts))
 	for _, p := range parts {
 		one := kmsg.NewMetadataResponseTopicPartition()
-		one.Partition, one.Leader, one.LeaderEpoch = p.num, b.nodeID, p.leaderEpoch
-		one.Replicas, one.ISR, one.OfflineReplicas = b.self, b.self, []int32{}
-		if p.offline() != nil {
-			one.ErrorCode = kerr.LeaderNotAvailable.Code
-			one.Leader, one.ISR, one.OfflineReplicas = -1, []int32{}, b.self
-		}
+		s := p.seen(v)
+		one.Partition, one.Leader, one.LeaderEpoch, one.ErrorCode = p.num, s.leader, s.epoch, code(s.err)
+		one.Replicas, one.ISR, one.OfflineReplicas = s.replicas, s.isr, s.offline
 		out.Partitions = append(out.Partitions, one)
 	}
 	return out
-}
-
-// address is the one that a client on this connection should connect to.
-func (b *Broker) address(conn *wire.ConnInfo) (host string, port int32) {
-	for _, l := range b.conf.Advertised {
-		if l.Name == conn.Listener {
-			return l.Host, l.Port
-		}
-	}
-	h, p, err := net.SplitHostPort(conn.Local.String())
-	if err != nil {
-		return conn.Local.String(), 0
-	}
-	n, _ := strconv.ParseInt(p, 10, 32) // 0 for an address without a number, which only tests have
-	return h, int32(n)
 }

@@ -12,28 +12,20 @@ import (
 	"gregor/log/batch"
 )
 
-// partition is one partition with its log on this broker, which is its leader.
+// partition is one partition, with its log when this broker has a replica.
 type partition struct {
 	topic *topic
 	num   int32
-	// log is nil when the partition could not be opened; err says why.
+	// log is nil when there is no replica here, or when it could not be opened; then err says why.
 	log *log.Log
 	err error
-	// leaderEpoch is the epoch that this broker leads under.
-	leaderEpoch      int32
+	// lead is who leads it.
+	lead             atomic.Pointer[leadership]
 	producerExpiryMs int64
 	// follow tells of transaction markers that are durable; nil before the first.
 	follow atomic.Pointer[stateLog]
 	// cleaning is the cleaner's, guarded by its lock.
 	cleaning cleaning
-}
-
-// offline returns why the partition cannot be used, nil when it can.
-func (p *partition) offline() error {
-	if p.log == nil {
-		return fmt.Errorf("partition %s-%d is offline: %w: %w", p.topic.name, p.num, p.err, kerr.KafkaStorageError)
-	}
-	return nil
 }
 
 // closed returns the error for a client that writes to, or reads from, a partition that its topic's configuration has closed; open is the set of those
@@ -48,9 +40,9 @@ func (p *partition) closed(open *config.PartitionSet, key string) error {
 // checkEpoch compares the epoch that a client believes in with ours; -1 asks for no check (KIP-320).
 func (p *partition) checkEpoch(epoch int32) error {
 	switch {
-	case epoch == -1 || epoch == p.leaderEpoch:
+	case epoch == -1 || epoch == p.epoch():
 		return nil
-	case epoch < p.leaderEpoch:
+	case epoch < p.epoch():
 		return kerr.FencedLeaderEpoch
 	}
 	return kerr.UnknownLeaderEpoch
@@ -85,7 +77,7 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool, e *enlis
 	if h.Transactional() && e.addsPartitions() {
 		write = p.log.AppendFromZero
 	}
-	appended, err := write(records, h, p.leaderEpoch)
+	appended, err := write(records, h, p.epoch())
 	b.noteAppend(err)
 	return appended, err
 }

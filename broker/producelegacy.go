@@ -55,14 +55,14 @@ func (b *Broker) appendSet(p *partition, records []byte, e *enlisted) (log.Appen
 	if err != nil || h.Count == 0 {
 		return nothing(), err
 	}
-	appended, err := p.log.Append(out, h, p.leaderEpoch)
+	appended, err := p.log.Append(out, h, p.epoch())
 	b.noteAppend(err)
 	return appended, err
 }
 
 // storeBatches writes several batches at once.
 func (b *Broker) storeBatches(p *partition, batches []byte) (log.Appended, error) {
-	appended, err := p.log.AppendSet(p.leaderEpoch, func(base int64) ([]byte, error) {
+	appended, err := p.log.AppendSet(p.epoch(), func(base int64) ([]byte, error) {
 		err := batch.ShiftSet(batches, base)
 		return batches, err
 	})
@@ -89,7 +89,7 @@ func (b *Broker) storeSet(p *partition, records []byte, o batch.SetOptions) (log
 			return log.Appended{}, err
 		}
 	}
-	appended, err := p.log.AppendSet(p.leaderEpoch, func(base int64) ([]byte, error) {
+	appended, err := p.log.AppendSet(p.epoch(), func(base int64) ([]byte, error) {
 		if late {
 			err := w.makeSet(records, base, o)
 			return w.out, err

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -49,10 +50,10 @@ func (b *Broker) reassign(name string, n int32, replicas []int32) error {
 		return refuse(kerr.InvalidReplicaAssignment, "The manual partition assignment includes an empty replica list.")
 	}
 	for i, id := range replicas {
-		if id != b.nodeID {
+		if !b.view.Load().lives(id) {
 			return refuse(kerr.InvalidReplicaAssignment, "The manual partition assignment includes broker %d, but no such broker is registered.", id)
 		}
-		if i > 0 {
+		if slices.Contains(replicas[:i], id) {
 			return refuse(kerr.InvalidReplicaAssignment, "The manual partition assignment includes the broker %d more than once.", id)
 		}
 	}

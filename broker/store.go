@@ -68,7 +68,6 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 	}
 	b.tree = tree
 	b.nodeID = d.BrokerID()
-	b.self = []int32{b.nodeID}
 	if err := b.adoptInto(ctx, tree, found, d.ClusterID()); err != nil {
 		return nil, err
 	}
@@ -76,6 +75,7 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 		BrokerID:    b.nodeID,
 		ClusterID:   d.ClusterID(),
 		Endpoints:   b.endpoints(),
+		Rack:        b.conf.Rack,
 		Partitions:  b.conf.NumPartitions,
 		Replication: b.conf.DefaultReplicationFactor,
 		CheckConfig: b.checkTopicConfig,
@@ -86,6 +86,7 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 		return nil, err
 	}
 	b.clusterID = b.control.ClusterID()
+	b.lookAround(b.nodeID)
 	if err := b.loadDynamic(ctx); err != nil {
 		return nil, fmt.Errorf("reading the broker's configuration: %w", err)
 	}
@@ -203,7 +204,8 @@ func (b *Broker) openReplicas(all []replicas) error {
 	for i := range all {
 		r := &all[i]
 		for n := r.first; n < len(r.tree.Partitions); n++ {
-			p := &partition{topic: r.topic, num: int32(n), leaderEpoch: r.tree.Partitions[n].LeaderEpoch, producerExpiryMs: b.producerExpiryMs()}
+			p := &partition{topic: r.topic, num: int32(n), producerExpiryMs: b.producerExpiryMs()}
+			p.lead.Store(b.leadershipOf(&r.tree.Partitions[n]))
 			r.parts = append(r.parts, p)
 			id := logdir.TopicPartition{Topic: r.topic.name, Partition: p.num}
 			if found, ok := b.dir.Get(id); ok {

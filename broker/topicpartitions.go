@@ -109,18 +109,16 @@ func (b *Broker) describePartitions(t *topic, first, limit int) (out kmsg.Descri
 	out = kmsg.NewDescribeTopicPartitionsResponseTopic()
 	out.Topic, out.TopicID, out.IsInternal, out.AuthorizedOperations = &t.name, t.id, t.internal, allTopicOperations
 	parts := *t.partitions.Load()
+	v := b.view.Load()
 	from := min(first, len(parts))
 	to := min(from+limit, len(parts))
 	out.Partitions = make([]kmsg.DescribeTopicPartitionsResponseTopicPartition, 0, to-from)
 	for _, p := range parts[from:to] {
 		one := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
-		one.Partition, one.LeaderID, one.LeaderEpoch = p.num, b.nodeID, p.leaderEpoch
-		one.Replicas, one.ISR, one.OfflineReplicas = b.self, b.self, []int32{}
+		s := p.seen(v)
+		one.Partition, one.LeaderID, one.LeaderEpoch, one.ErrorCode = p.num, s.leader, s.epoch, code(s.err)
+		one.Replicas, one.ISR, one.OfflineReplicas = s.replicas, s.isr, s.offline
 		one.EligibleLeaderReplicas, one.LastKnownELR = []int32{}, []int32{}
-		if p.offline() != nil {
-			one.ErrorCode = kerr.LeaderNotAvailable.Code
-			one.LeaderID, one.ISR, one.OfflineReplicas = -1, []int32{}, b.self
-		}
 		out.Partitions = append(out.Partitions, one)
 	}
 	if to < len(parts) {

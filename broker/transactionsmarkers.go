@@ -60,7 +60,7 @@ func (s *txnSlot) markOne(m *txn.Markers, mark *txnMark) *marked {
 func (s *txnSlot) appendMarker(part *partition, m *txn.Markers, mark *txnMark) error {
 	b := s.p.broker
 	appended, err := b.appendMarker(part, producer.Marker{
-		ProducerID: m.Producer.ID, Epoch: m.Producer.Epoch, CoordinatorEpoch: s.p.part.leaderEpoch, Commit: m.Commit, Version: m.Version,
+		ProducerID: m.Producer.ID, Epoch: m.Producer.Epoch, CoordinatorEpoch: s.p.part.epoch(), Commit: m.Commit, Version: m.Version,
 	})
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func (s *txnSlot) append(w *txn.Write) {
 	f := flying{owner: s, seq: w.Seq}
 	b, h, err := build(s.p.broker, batch.Options{LeaderEpoch: -1}, w.Records)
 	if err == nil {
-		appended, appendErr := s.p.part.log.Append(b, h, s.p.part.leaderEpoch)
+		appended, appendErr := s.p.part.log.Append(b, h, s.p.part.epoch())
 		f.last, err = appended.LastOffset, appendErr
 	}
 	if f.err = err; err != nil && s.p.broker.txnAlarm.due() {

@@ -89,7 +89,7 @@ func (b *Broker) appendMarker(p *partition, m producer.Marker) (log.Appended, er
 			return log.Appended{}, kerr.CoordinatorLoadInProgress
 		}
 	}
-	appended, err := p.log.AppendMarker(m, p.leaderEpoch)
+	appended, err := p.log.AppendMarker(m, p.epoch())
 	b.noteAppend(err)
 	return appended, err
 }

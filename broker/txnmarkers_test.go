@@ -26,7 +26,7 @@ func (b *testBroker) inTransaction(topic string, id int64, sequence int32, value
 		b.t.Fatal(err)
 	}
 	p := b.topics.name(topic).partition(0)
-	appended, err := p.log.Append(raw, h, p.leaderEpoch)
+	appended, err := p.log.Append(raw, h, p.epoch())
 	if err != nil {
 		b.t.Fatal(err)
 	}

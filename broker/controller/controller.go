@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gregor/broker/meta"
@@ -44,16 +45,34 @@ type Controller struct {
 	conf      Config
 	logger    *slog.Logger
 	clusterID string
-	epoch     int32 // of the seat, written into every partition state
-	seat      int32 // version of /controller_epoch under that epoch
+	seat      atomic.Pointer[seat] // nil: another broker is the controller, or nobody
 
 	mu sync.Mutex // serialises changes
 }
 
-// Start makes the root paths and the cluster's id if they are missing, registers the broker, and takes the controller's seat. A registration
-// that an earlier session of this broker left behind is waited for until the context ends. The tree stays the caller's; closing it ends the
-// registration and the seat.
+// seat is the controller's, for one epoch.
+type seat struct {
+	epoch   int32 // written into every partition state
+	version int32 // of /controller_epoch under that epoch
+}
+
+// Start is Open, Register and Elect for a tree that no other broker uses: what an earlier session left behind is waited for until the context ends.
 func Start(ctx context.Context, tree meta.Tree, conf Config) (*Controller, error) {
+	c, err := Open(ctx, tree, conf)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Register(ctx, conf.Endpoints); err != nil {
+		return nil, err
+	}
+	if err := c.createWhenGone(ctx, meta.ControllerPath, func() error { return c.elect(ctx) }); err != nil {
+		return nil, fmt.Errorf("taking the controller's seat: %w", err)
+	}
+	return c, nil
+}
+
+// Open makes the root paths and the cluster's id if they are missing. The tree stays the caller's; closing it ends the registration and the seat.
+func Open(ctx context.Context, tree meta.Tree, conf Config) (*Controller, error) {
 	c := &Controller{tree: tree, conf: conf, logger: conf.Logger}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -69,20 +88,25 @@ func Start(ctx context.Context, tree meta.Tree, conf Config) (*Controller, error
 	if err := c.ensureRoots(ctx); err != nil {
 		return nil, fmt.Errorf("making the root paths: %w", err)
 	}
-	if err := c.register(ctx); err != nil {
-		return nil, fmt.Errorf("registering broker %d: %w", conf.BrokerID, err)
-	}
-	if err := c.elect(ctx); err != nil {
-		return nil, fmt.Errorf("taking the controller's seat: %w", err)
-	}
 	return c, nil
 }
 
 // ClusterID is the cluster's id, 22 characters.
 func (c *Controller) ClusterID() string { return c.clusterID }
 
-// Epoch is the controller epoch; it grows by one with each Start.
-func (c *Controller) Epoch() int32 { return c.epoch }
+// Epoch is the controller epoch of this broker's seat, which grows by one with each election; -1 when another has it.
+func (c *Controller) Epoch() int32 {
+	if s := c.seat.Load(); s != nil {
+		return s.epoch
+	}
+	return -1
+}
+
+// Seated says whether this broker is the controller, as far as it knows.
+func (c *Controller) Seated() bool { return c.seat.Load() != nil }
+
+// Resign gives the seat up in memory: it was lost, or may have been.
+func (c *Controller) Resign() { c.seat.Store(nil) }
 
 // ensureRoots makes what Kafka makes at its first start, and reads the cluster's id.
 func (c *Controller) ensureRoots(ctx context.Context) error {
@@ -97,7 +121,7 @@ func (c *Controller) ensureRoots(ctx context.Context) error {
 	}
 	c.clusterID, err = meta.DecodeClusterID(data)
 	if err == nil && c.conf.ClusterID != "" && c.conf.ClusterID != c.clusterID {
-		return fmt.Errorf("meta.properties says cluster.id=%s, the metadata file is of cluster %s: one of them belongs elsewhere; if they belong together, "+
+		return fmt.Errorf("meta.properties says cluster.id=%s, the metadata is of cluster %s: one of them belongs elsewhere; if they belong together, "+
 			"as after meta.properties was lost, set cluster.id=%s in the meta.properties of every log directory", c.conf.ClusterID, c.clusterID, c.clusterID)
 	}
 	return at(meta.ClusterIDPath, err)
@@ -124,14 +148,20 @@ func (c *Controller) createRoots(ctx context.Context) error {
 	return err
 }
 
-// register makes the broker's ephemeral node.
-func (c *Controller) register(ctx context.Context) error {
-	op := meta.CreateOp(meta.BrokerPath(c.conf.BrokerID), c.registration(), meta.Ephemeral)
-	return c.createWhenGone(ctx, meta.BrokerPath(c.conf.BrokerID), func() error { return c.tree.Multi(ctx, op) })
+// Register makes the broker's ephemeral node. One that an earlier session of this broker left behind is waited for until the context ends; then, or
+// when another broker has the id, the error says by whom it is taken.
+func (c *Controller) Register(ctx context.Context, endpoints []Endpoint) error {
+	path := meta.BrokerPath(c.conf.BrokerID)
+	op := meta.CreateOp(path, c.registration(endpoints), meta.Ephemeral)
+	err := c.createWhenGone(ctx, path, func() error { return c.tree.Multi(ctx, op) })
+	if err != nil {
+		return fmt.Errorf("registering broker %d: %w", c.conf.BrokerID, err)
+	}
+	return nil
 }
 
-func (c *Controller) registration() []byte {
-	n := meta.BrokerNode{Endpoints: slices.Clone(c.conf.Endpoints), Rack: c.conf.Rack, Timestamp: c.conf.Now().UnixMilli()}
+func (c *Controller) registration(endpoints []Endpoint) []byte {
+	n := meta.BrokerNode{Endpoints: slices.Clone(endpoints), Rack: c.conf.Rack, Timestamp: c.conf.Now().UnixMilli()}
 	for i := range n.Endpoints {
 		if e := &n.Endpoints[i]; e.Protocol == "" {
 			e.Protocol = "PLAINTEXT"
@@ -140,24 +170,78 @@ func (c *Controller) registration() []byte {
 	return n.Encode()
 }
 
+// Elect takes the controller's seat if nobody has it. It returns who has it then: -1 when it became free again meanwhile. Watch ControllerPath to
+// hear of the next election.
+func (c *Controller) Elect(ctx context.Context) (controller int32, err error) {
+	for range retries {
+		err = c.elect(ctx)
+		if err == nil {
+			return c.conf.BrokerID, nil
+		}
+		if !errors.Is(err, meta.ErrNodeExists) && !errors.Is(err, meta.ErrBadVersion) {
+			return noController, fmt.Errorf("taking the controller's seat: %w", err)
+		}
+		controller, err = c.Holder(ctx)
+		if err != nil || controller != c.conf.BrokerID {
+			return controller, err
+		}
+		// Of an earlier session of this broker, or of an attempt whose answer was lost: nobody acts on it.
+		err = c.tree.Multi(ctx, meta.DeleteOp(meta.ControllerPath, meta.AnyVersion))
+		if err != nil && !errors.Is(err, meta.ErrNoNode) {
+			return noController, fmt.Errorf("giving back the controller's seat: %w", err)
+		}
+	}
+	return noController, nil
+}
+
+// noController stands for nobody.
+const noController = -1
+
+// Holder is the broker that has the controller's seat in the tree, -1 for none.
+func (c *Controller) Holder(ctx context.Context) (int32, error) {
+	data, _, err := c.tree.Get(ctx, meta.ControllerPath)
+	if errors.Is(err, meta.ErrNoNode) {
+		return noController, nil
+	}
+	if err != nil {
+		return noController, err
+	}
+	n, err := meta.DecodeController(data)
+	return n.Broker, at(meta.ControllerPath, err)
+}
+
 // elect takes the controller's seat and begins a new epoch, in one step.
 func (c *Controller) elect(ctx context.Context) error {
-	return c.createWhenGone(ctx, meta.ControllerPath, func() error {
-		data, version, err := c.tree.Get(ctx, meta.ControllerEpochPath)
-		if err != nil {
-			return err
-		}
-		epoch, err := meta.DecodeEpoch(data)
-		if err != nil {
-			return at(meta.ControllerEpochPath, err)
-		}
-		seat := meta.ControllerNode{Broker: c.conf.BrokerID, Timestamp: c.conf.Now().UnixMilli()}
-		err = c.tree.Multi(ctx,
-			meta.SetOp(meta.ControllerEpochPath, meta.EncodeEpoch(epoch+1), version),
-			meta.CreateOp(meta.ControllerPath, seat.Encode(), meta.Ephemeral))
-		c.epoch, c.seat = epoch+1, version+1
+	data, version, err := c.tree.Get(ctx, meta.ControllerEpochPath)
+	if err != nil {
 		return err
-	})
+	}
+	epoch, err := meta.DecodeEpoch(data)
+	if err != nil {
+		return at(meta.ControllerEpochPath, err)
+	}
+	node := meta.ControllerNode{Broker: c.conf.BrokerID, Timestamp: c.conf.Now().UnixMilli()}
+	err = c.tree.Multi(ctx,
+		meta.SetOp(meta.ControllerEpochPath, meta.EncodeEpoch(epoch+1), version),
+		meta.CreateOp(meta.ControllerPath, node.Encode(), meta.Ephemeral))
+	if err == nil {
+		c.seat.Store(&seat{epoch + 1, version + 1})
+	}
+	return err
+}
+
+// holding says who has a registration, for an error.
+func (c *Controller) holding(path string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	data, _, err := c.tree.Get(ctx, path)
+	if err != nil {
+		return ""
+	}
+	if n, err := meta.DecodeBroker(data); err == nil && len(n.Endpoints) > 0 {
+		return fmt.Sprintf(", a broker at %s that started at %s", n.Endpoints[0], time.UnixMilli(n.Timestamp).UTC().Format(time.RFC3339))
+	}
+	return ""
 }
 
 // createWhenGone calls create, and again after each change of the path, until it does not fail with ErrNodeExists any more.
@@ -180,18 +264,23 @@ func (c *Controller) createWhenGone(ctx context.Context, path string, create fun
 		select {
 		case <-changes:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: another session holds %s: %w", ErrRegistered, path, ctx.Err())
+			return fmt.Errorf("%w: another session holds %s%s: %w", ErrRegistered, path, c.holding(path), ctx.Err())
 		}
 	}
 }
 
 // multi does ops under the seat: nothing happens when another broker took it.
 func (c *Controller) multi(ctx context.Context, ops ...meta.Op) error {
-	err := c.tree.Multi(ctx, append(ops, meta.CheckOp(meta.ControllerEpochPath, c.seat))...)
+	seat := c.seat.Load()
+	if seat == nil {
+		return ErrNotController
+	}
+	err := c.tree.Multi(ctx, append(ops, meta.CheckOp(meta.ControllerEpochPath, seat.version))...)
 	if !errors.Is(err, meta.ErrBadVersion) {
 		return err
 	}
-	if _, version, e := c.tree.Get(ctx, meta.ControllerEpochPath); e == nil && version != c.seat {
+	if _, version, e := c.tree.Get(ctx, meta.ControllerEpochPath); e == nil && version != seat.version {
+		c.seat.CompareAndSwap(seat, nil)
 		return ErrNotController
 	}
 	return err

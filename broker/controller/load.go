@@ -80,7 +80,7 @@ func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
 		return err
 	}
 	needID := slices.ContainsFunc(topics, func(t Topic) bool { return t.ID == [16]byte{} })
-	if !stateless.Load() && !needID {
+	if !stateless.Load() && !needID || !c.Seated() {
 		return nil
 	}
 	return c.complete(ctx, topics)
@@ -197,7 +197,7 @@ func lead(p *Partition, brokers []int32) {
 }
 
 func (c *Controller) encodeState(p *Partition) []byte {
-	return meta.PartitionState{ControllerEpoch: c.epoch, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR}.Encode()
+	return meta.PartitionState{ControllerEpoch: c.Epoch(), Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR}.Encode()
 }
 
 // readConfig reads a node of own keys; without one there are none, and its version is -1.
