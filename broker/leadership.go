@@ -27,6 +27,15 @@ func (b *Broker) leadershipOf(p *controller.Partition) *leadership {
 	return &leadership{leader: p.Leader, epoch: p.LeaderEpoch, replicas: p.Replicas, isr: p.ISR, led: p.Leader == b.nodeID}
 }
 
+// setLeadership makes l the partition's, and tells those who stand on it. Needs admin.
+func (b *Broker) setLeadership(p *partition, l *leadership) {
+	if before := p.lead.Swap(l); before.led == l.led {
+		return
+	}
+	b.groups.leadershipChanged(p)
+	b.txns.leadershipChanged(p)
+}
+
 // epoch is the leader epoch that the partition is led under.
 func (p *partition) epoch() int32 { return p.lead.Load().epoch }
 

@@ -68,6 +68,13 @@ func (s *stateTopic[P]) ensure(ctx context.Context) error {
 	return nil
 }
 
+// leadershipChanged tells that this broker leads a partition from now on, or not any more. Broker.admin is held, and starting must not be taken.
+func (s *stateTopic[P]) leadershipChanged(p *partition) {
+	if p.topic.name != s.name {
+		return
+	}
+}
+
 // at returns the partition that a key lives in, nil when there is none.
 func (s *stateTopic[P]) at(key string) *P {
 	parts := s.parts.Load()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"gregor/broker/adopt"
 	"gregor/broker/controller"
@@ -44,7 +45,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 			}
 			return b.logConfigs(topics, configs)
 		},
-		Expected: func() []logdir.TopicPartition { return expected(topics) },
+		Expected: func() []logdir.TopicPartition { return b.expected(topics) },
 	})
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (b *Broker) warnOfMissing(known []controller.Topic) {
 		return
 	}
 	var missing []logdir.TopicPartition
-	for _, id := range expected(known) {
+	for _, id := range b.expected(known) {
 		if _, ok := b.dir.Get(id); !ok {
 			missing = append(missing, id)
 		}
@@ -176,12 +177,14 @@ func (b *Broker) warnOfMissing(known []controller.Topic) {
 	}
 }
 
-// expected are the partitions that have been made.
-func expected(topics []controller.Topic) (all []logdir.TopicPartition) {
+// expected are the replicas of this broker that have been made.
+func (b *Broker) expected(topics []controller.Topic) (all []logdir.TopicPartition) {
 	for i := range topics {
 		if t := &topics[i]; !t.Deleting {
 			for n := range t.Partitions {
-				all = append(all, logdir.TopicPartition{Topic: t.Name, Partition: int32(n)})
+				if slices.Contains(t.Partitions[n].Replicas, b.nodeID) {
+					all = append(all, logdir.TopicPartition{Topic: t.Name, Partition: int32(n)})
+				}
 			}
 		}
 	}
@@ -196,27 +199,37 @@ type replicas struct {
 	parts []*partition
 }
 
-// openReplicas finds or makes the logs of several topics, with one sync for all that are made. What is missing is made: after a crash between
-// the tree and the directory that is how a creation ends. But with a directory out of use, what is missing at the start is taken to be there.
+// openReplicas makes the partitions of several topics, with their logs where this broker has a replica.
 func (b *Broker) openReplicas(all []replicas) error {
-	var missing []logdir.Spec
-	var homeless []*partition
+	var here []*partition
 	for i := range all {
 		r := &all[i]
 		for n := r.first; n < len(r.tree.Partitions); n++ {
-			p := &partition{topic: r.topic, num: int32(n), producerExpiryMs: b.producerExpiryMs()}
-			p.lead.Store(b.leadershipOf(&r.tree.Partitions[n]))
+			told := &r.tree.Partitions[n]
+			p := b.newPartition(r.topic, int32(n), b.leadershipOf(told))
 			r.parts = append(r.parts, p)
-			id := logdir.TopicPartition{Topic: r.topic.name, Partition: p.num}
-			if found, ok := b.dir.Get(id); ok {
-				b.adopt(p, found)
-				continue
+			if slices.Contains(told.Replicas, b.nodeID) {
+				here = append(here, p)
 			}
-			if b.lostReplicas != nil {
-				p.err = b.lostReplicas
-				continue
-			}
-			missing = append(missing, logdir.Spec{TopicPartition: id, TopicID: r.topic.id})
+		}
+	}
+	return b.openLogs(here)
+}
+
+// openLogs finds or makes the logs of partitions, with one sync for all that are made. What is missing is made: after a crash between
+// the tree and the directory that is how a creation ends. But with a directory out of use, what is missing at the start is taken to be there.
+func (b *Broker) openLogs(parts []*partition) error {
+	var missing []logdir.Spec
+	var homeless []*partition
+	for _, p := range parts {
+		found, ok := b.dir.Get(p.at())
+		switch {
+		case ok:
+			b.adopt(p, found)
+		case b.lostReplicas != nil:
+			p.err = b.lostReplicas
+		default:
+			missing = append(missing, logdir.Spec{TopicPartition: p.at(), TopicID: p.topic.id})
 			homeless = append(homeless, p)
 		}
 	}

@@ -32,6 +32,12 @@ func (c *Controller) AlterTopicConfig(ctx context.Context, name string, own map[
 	return c.writeConfig(ctx, meta.TopicConfigPath(name), own)
 }
 
+// TopicConfig returns a topic's own keys.
+func (c *Controller) TopicConfig(ctx context.Context, name string) (map[string]string, error) {
+	own, _, err := c.readConfig(ctx, meta.TopicConfigPath(name))
+	return own, err
+}
+
 // AlterBrokerConfig replaces the dynamic keys of one broker (BrokerName) or of all (ClusterDefault) as a whole. The keys are not checked.
 func (c *Controller) AlterBrokerConfig(ctx context.Context, name string, own map[string]string) error {
 	c.mu.Lock()

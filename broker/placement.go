@@ -1,0 +1,152 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"gregor/broker/controller"
+	"gregor/log/logdir"
+)
+
+// placement is what the controller says of some partitions of a topic.
+type placement struct {
+	name string
+	id   [16]byte // zero when the controller is too old to know
+	// partitions by number; leaders and replicas count.
+	partitions map[int32]controller.Partition
+	// open says that this broker is to open or make its replicas, and to lead those that name it. Otherwise clients are only told.
+	open bool
+}
+
+// placementOf is all of a topic in the tree.
+func placementOf(t *controller.Topic) placement {
+	pl := placement{name: t.Name, id: t.ID, partitions: make(map[int32]controller.Partition, len(t.Partitions)), open: true}
+	for i := range t.Partitions {
+		pl.partitions[int32(i)] = t.Partitions[i]
+	}
+	return pl
+}
+
+// place makes the catalog follow what the controller says: topics and partitions that it does not have are added, this broker's replicas opened or
+// made with one sync for all, and leaders set. Partitions that could not be opened are offline; what is returned is why, by partition. Needs
+// admin.
+func (b *Broker) place(ctx context.Context, all []placement) map[logdir.TopicPartition]error {
+	failed := make(map[logdir.TopicPartition]error)
+	var changes []placing
+	var opening []*partition
+	for i := range all {
+		t, err := b.placeTopic(ctx, &all[i])
+		if err != nil {
+			for n := range all[i].partitions {
+				failed[logdir.TopicPartition{Topic: all[i].name, Partition: n}] = err
+			}
+			continue
+		}
+		c := b.placePartitions(t, &all[i])
+		opening = append(opening, c.opening...)
+		changes = append(changes, c)
+	}
+	err := b.openLogs(opening)
+	for _, p := range opening {
+		if p.err == nil && p.log == nil {
+			p.err = err
+		}
+		if p.err != nil {
+			failed[p.at()] = p.err
+		}
+	}
+	for i := range changes {
+		c := &changes[i]
+		c.topic.partitions.Store(&c.partitions)
+		if b.topics.id(c.topic.id) != c.topic {
+			b.topics.add(c.topic)
+		}
+		for _, l := range c.leaders {
+			b.setLeadership(l.partition, l.lead)
+		}
+	}
+	b.configChanged()
+	return failed
+}
+
+// placing is a placement that is carried out.
+type placing struct {
+	topic      *topic
+	partitions []*partition // all of the topic as they will be
+	opening    []*partition // those that are to be opened
+	leaders    []newLeader
+}
+
+type newLeader struct {
+	partition *partition
+	lead      *leadership
+}
+
+// placeTopic finds or makes the catalog's entry.
+func (b *Broker) placeTopic(ctx context.Context, pl *placement) (*topic, error) {
+	t := b.topics.name(pl.name)
+	if t != nil && (t.id == pl.id || pl.id == [16]byte{}) {
+		return t, nil
+	}
+	if t != nil {
+		if slices.ContainsFunc(*t.partitions.Load(), func(p *partition) bool { return p.log != nil }) {
+			return nil, fmt.Errorf("topic %s has id %s here, the controller says %s: %w", t.name, controller.FormatID(t.id), controller.FormatID(pl.id), kerr.InconsistentTopicID)
+		}
+		b.topics.remove(t) // deleted and made again, elsewhere
+	}
+	own, err := b.control.TopicConfig(ctx, pl.name)
+	if err != nil {
+		return nil, err
+	}
+	made := controller.Topic{Name: pl.name, ID: pl.id, Config: own}
+	t, err = b.newTopic(&made)
+	if err != nil {
+		b.logger.Error("configuration of a topic is not valid, the broker's defaults apply to it", "topic", pl.name, "error", err)
+		made.Config = map[string]string{}
+		t, err = b.newTopic(&made)
+	}
+	return t, err
+}
+
+// placePartitions computes what the topic's partitions will be.
+func (b *Broker) placePartitions(t *topic, pl *placement) placing {
+	c := placing{topic: t, partitions: slices.Clone(*t.partitions.Load())}
+	for n := range pl.partitions {
+		for int(n) >= len(c.partitions) {
+			c.partitions = append(c.partitions, b.newPartition(t, int32(len(c.partitions)), &leadership{leader: noLeader, epoch: noLeader}))
+		}
+	}
+	for n, told := range pl.partitions {
+		p, lead := c.partitions[n], b.leadershipOf(&told)
+		here := slices.Contains(told.Replicas, b.nodeID)
+		if !pl.open {
+			if p.log != nil || p.err != nil {
+				continue // what it leads is said by LeaderAndIsr only
+			}
+			lead.led = false
+		}
+		if pl.open && here && p.log == nil {
+			// A new one, since others may look at the old without a lock.
+			p = b.newPartition(t, n, p.lead.Load())
+			c.partitions[n] = p
+			c.opening = append(c.opening, p)
+		}
+		c.leaders = append(c.leaders, newLeader{p, lead})
+	}
+	return c
+}
+
+// newPartition is one without a log.
+func (b *Broker) newPartition(t *topic, n int32, lead *leadership) *partition {
+	p := &partition{topic: t, num: n, producerExpiryMs: b.producerExpiryMs()}
+	p.lead.Store(lead)
+	return p
+}
+
+// at is the partition's name.
+func (p *partition) at() logdir.TopicPartition {
+	return logdir.TopicPartition{Topic: p.topic.name, Partition: p.num}
+}
