@@ -79,6 +79,8 @@ type Broker struct {
 	// layers are what conf was made of. dynamic is conf with what was changed at run time, nil while nothing was; see settings.
 	layers  []config.Layer
 	dynamic atomic.Pointer[config.Server]
+	// finalized are the levels of features.
+	finalized atomic.Pointer[finalized]
 
 	nodeID    int32 // broker.id, or what the data directory says
 	clusterID string

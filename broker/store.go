@@ -94,6 +94,9 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 	if err := b.loadQuotas(ctx); err != nil {
 		return nil, fmt.Errorf("reading the quotas: %w", err)
 	}
+	if err := b.loadFeatures(ctx); err != nil {
+		return nil, err
+	}
 	topics, err := b.control.Load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the topics: %w", err)
