@@ -30,6 +30,9 @@ type Config struct {
 	Replication int16
 	// CheckConfig checks a topic's own keys; nil accepts all. The error's text is shown to the user with INVALID_CONFIG.
 	CheckConfig func(map[string]string) error
+	// Shared says that other brokers and tools change the tree too: a big change is then several steps, one after the other, since ZooKeeper takes
+	// only so much at once; what a crash leaves of it is completed by Load.
+	Shared bool
 	// Now is the clock, nil for time.Now.
 	Now func() time.Time
 	// Logger is nil to discard.
@@ -111,7 +114,7 @@ func (c *Controller) Resign() { c.seat.Store(nil) }
 // ensureRoots makes what Kafka makes at its first start, and reads the cluster's id.
 func (c *Controller) ensureRoots(ctx context.Context) error {
 	data, _, err := c.tree.Get(ctx, meta.ClusterIDPath)
-	if errors.Is(err, meta.ErrNoNode) {
+	if errors.Is(err, meta.ErrNoNode) || err == nil && c.conf.Shared { // which an older Kafka may have made
 		if err = c.createRoots(ctx); err == nil {
 			data, _, err = c.tree.Get(ctx, meta.ClusterIDPath)
 		}
@@ -129,23 +132,28 @@ func (c *Controller) ensureRoots(ctx context.Context) error {
 
 // createRoots makes the missing root paths, the cluster's id last, so that its presence says that all are there.
 func (c *Controller) createRoots(ctx context.Context) error {
-	var ops []meta.Op
-	_, _, err := c.tree.Get(ctx, meta.ControllerEpochPath)
-	if errors.Is(err, meta.ErrNoNode) {
-		ops = append(ops, meta.CreateOp(meta.ControllerEpochPath, meta.EncodeEpoch(0), meta.Persistent))
-	} else if err != nil {
-		return err
-	}
 	id := c.conf.ClusterID
 	if id == "" {
 		id = FormatID(NewID())
 	}
-	ops = append(ops, meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(id), meta.Persistent))
-	err = meta.EnsureRoot(ctx, c.tree, ops...)
-	if errors.Is(err, meta.ErrNodeExists) {
-		return nil // another broker was quicker with some of them; it makes the rest
+	for {
+		var ops []meta.Op
+		for _, op := range []meta.Op{
+			meta.CreateOp(meta.ControllerEpochPath, meta.EncodeEpoch(0), meta.Persistent),
+			meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(id), meta.Persistent),
+		} {
+			_, _, err := c.tree.Get(ctx, op.Path())
+			if errors.Is(err, meta.ErrNoNode) {
+				ops = append(ops, op)
+			} else if err != nil {
+				return err
+			}
+		}
+		err := meta.EnsureRoot(ctx, c.tree, ops...)
+		if !errors.Is(err, meta.ErrNodeExists) { // another broker was quicker with some of them
+			return err
+		}
 	}
-	return err
 }
 
 // Register makes the broker's ephemeral node. One that an earlier session of this broker left behind is waited for until the context ends; then, or
@@ -269,8 +277,23 @@ func (c *Controller) createWhenGone(ctx context.Context, path string, create fun
 	}
 }
 
+// maxShared is how many ops a step on a shared tree has: ZooKeeper takes 1 MiB (jute.maxbuffer), an op of ours is some hundred bytes.
+const maxShared = 1000
+
 // multi does ops under the seat: nothing happens when another broker took it.
 func (c *Controller) multi(ctx context.Context, ops ...meta.Op) error {
+	if c.conf.Shared {
+		for len(ops) > maxShared {
+			if err := c.step(ctx, ops[:maxShared:maxShared]); err != nil {
+				return err
+			}
+			ops = ops[maxShared:]
+		}
+	}
+	return c.step(ctx, ops)
+}
+
+func (c *Controller) step(ctx context.Context, ops []meta.Op) error {
 	seat := c.seat.Load()
 	if seat == nil {
 		return ErrNotController
@@ -284,6 +307,36 @@ func (c *Controller) multi(ctx context.Context, ops ...meta.Op) error {
 		return ErrNotController
 	}
 	return err
+}
+
+// change does ops that need no seat: configurations in a shared tree, which any broker may change, as in Kafka.
+func (c *Controller) change(ctx context.Context, ops ...meta.Op) error {
+	if c.conf.Shared {
+		return c.tree.Multi(ctx, ops...)
+	}
+	return c.multi(ctx, ops...)
+}
+
+// Brokers returns what is registered by those that live.
+func (c *Controller) Brokers(ctx context.Context) (map[int32]meta.BrokerNode, error) {
+	ids, err := c.brokers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[int32]meta.BrokerNode, len(ids))
+	for _, id := range ids {
+		data, _, err := c.tree.Get(ctx, meta.BrokerPath(id))
+		if errors.Is(err, meta.ErrNoNode) {
+			continue // left meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if live[id], err = meta.DecodeBroker(data); err != nil {
+			return nil, at(meta.BrokerPath(id), err)
+		}
+	}
+	return live, nil
 }
 
 // brokers lists the live brokers.

@@ -107,7 +107,7 @@ func (c *Controller) makeParents(ctx context.Context, path string) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	if err := c.multi(ctx, ops...); err != nil {
+	if err := c.change(ctx, ops...); err != nil {
 		return fmt.Errorf("making the nodes above %s: %w", path, err)
 	}
 	return nil

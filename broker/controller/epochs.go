@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -48,23 +49,33 @@ const producerIDBlock = 1000
 func (c *Controller) AllocateProducerIDs(ctx context.Context) (first, count int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for range retries {
+		first, err = c.takeProducerIDs(ctx)
+		if !errors.Is(err, meta.ErrBadVersion) { // another broker was quicker
+			break
+		}
+	}
+	return first, producerIDBlock, err
+}
+
+func (c *Controller) takeProducerIDs(ctx context.Context) (first int64, err error) {
 	data, version, err := c.tree.Get(ctx, meta.ProducerIDBlockPath)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	if len(data) > 0 {
 		last, err := meta.DecodeProducerIDBlock(data)
 		if err != nil {
-			return 0, 0, at(meta.ProducerIDBlockPath, err)
+			return 0, at(meta.ProducerIDBlockPath, err)
 		}
 		if last.End > math.MaxInt64-producerIDBlock {
-			return 0, 0, fmt.Errorf("producer ids are used up: the last block ended at %d", last.End)
+			return 0, fmt.Errorf("producer ids are used up: the last block ended at %d", last.End)
 		}
 		first = last.End + 1
 	}
 	block := meta.ProducerIDBlock{Broker: c.conf.BrokerID, Start: first, End: first + producerIDBlock - 1}
 	if err := c.tree.Multi(ctx, meta.SetOp(meta.ProducerIDBlockPath, block.Encode(), version)); err != nil {
-		return 0, 0, fmt.Errorf("taking producer ids from %d on: %w", first, err)
+		return 0, fmt.Errorf("taking producer ids from %d on: %w", first, err)
 	}
-	return first, producerIDBlock, nil
+	return first, nil
 }

@@ -25,12 +25,7 @@ func (c *Controller) Load(ctx context.Context) ([]Topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	topics := make([]Topic, len(names))
-	err = inParallel(len(names), func(i int) error {
-		var err error
-		topics[i], err = c.loadTopic(ctx, names[i])
-		return err
-	})
+	topics, err := c.loadTopics(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +36,43 @@ func (c *Controller) Load(ctx context.Context) ([]Topic, error) {
 		_, topics[i].Deleting = slices.BinarySearch(deleting, topics[i].Name)
 	}
 	return topics, nil
+}
+
+// LoadTopics is Load for some topics. Those that do not exist are left out.
+func (c *Controller) LoadTopics(ctx context.Context, names ...string) ([]Topic, error) {
+	topics, err := c.loadTopics(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	return topics, c.loadStates(ctx, topics)
+}
+
+// loadTopics reads topics without the states of their partitions. In a shared tree one that went meanwhile, or that a tool wrote badly, is left out.
+func (c *Controller) loadTopics(ctx context.Context, names []string) ([]Topic, error) {
+	topics, bad := make([]Topic, len(names)), make([]bool, len(names))
+	err := inParallel(len(names), func(i int) (err error) {
+		topics[i], err = c.loadTopic(ctx, names[i])
+		switch {
+		case err == nil || !c.conf.Shared:
+			return err
+		case errors.Is(err, meta.ErrBadNode):
+			c.logger.Error("topic is left out, its metadata cannot be read", "topic", names[i], "error", err)
+		case !errors.Is(err, meta.ErrNoNode):
+			return err
+		}
+		bad[i] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	kept := topics[:0]
+	for i := range topics {
+		if !bad[i] {
+			kept = append(kept, topics[i])
+		}
+	}
+	return kept, nil
 }
 
 // loadTopic reads a topic's assignment and configuration.

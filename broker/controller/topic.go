@@ -67,7 +67,7 @@ func decodeTopic(name string, data []byte) (Topic, error) {
 	for i := range t.Partitions {
 		replicas, ok := n.Replicas[int32(i)]
 		if !ok {
-			return Topic{}, fmt.Errorf("metadata node %s: %d partitions, but none with number %d", meta.TopicPath(name), len(t.Partitions), i)
+			return Topic{}, fmt.Errorf("%w: %s: %d partitions, but none with number %d", meta.ErrBadNode, meta.TopicPath(name), len(t.Partitions), i)
 		}
 		t.Partitions[i] = Partition{Replicas: replicas, Leader: -1, LeaderEpoch: -1}
 	}
