@@ -9,6 +9,7 @@ import (
 	"sort"
 	"sync"
 	"syscall"
+	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -19,8 +20,11 @@ type Local struct {
 	path string
 	db   *bbolt.DB
 
+	now func() time.Time
+
 	write  sync.Mutex // one Multi at a time
 	failed error      // guarded by write
+	born   int64      // the number of the last Multi, see Born; guarded by write
 
 	state     sync.RWMutex
 	closed    bool
@@ -33,13 +37,27 @@ var _ Tree = (*Local)(nil)
 // node is what is kept of one node.
 type node struct {
 	version int32
+	born    int64 // 0 in files from before there was such a number
 	data    []byte
 }
 
 // Get implements Tree.
 func (l *Local) Get(ctx context.Context, path string) ([]byte, int32, error) {
+	n, err := l.read(ctx, path)
+	return n.data, n.version, err
+}
+
+// Born implements Tree: nanoseconds of the wall clock when the node was made, or one more than the last such number if the clock did not go on. The
+// last number is in the file from the next change of a persistent node on. So it grows over restarts too, unless all that was made in between is
+// ephemeral and the clock was set back. It is 0 for nodes that were made before there was such a number.
+func (l *Local) Born(ctx context.Context, path string) (int64, error) {
+	n, err := l.read(ctx, path)
+	return n.born, err
+}
+
+func (l *Local) read(ctx context.Context, path string) (node, error) {
 	if err := l.begin(ctx, path); err != nil {
-		return nil, 0, err
+		return node{}, err
 	}
 	n, ok := l.ephemeralNode(path)
 	if !ok {
@@ -48,16 +66,16 @@ func (l *Local) Get(ctx context.Context, path string) ([]byte, int32, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, 0, fmt.Errorf("read %s: %w", path, err)
+			return node{}, fmt.Errorf("read %s: %w", path, err)
 		}
 	}
 	if !ok { // it may have become ephemeral between the two looks
 		n, ok = l.ephemeralNode(path)
 	}
 	if !ok {
-		return nil, 0, fmt.Errorf("read %s: %w", path, ErrNoNode)
+		return node{}, fmt.Errorf("read %s: %w", path, ErrNoNode)
 	}
-	return n.data, n.version, nil
+	return n, nil
 }
 
 func (l *Local) ephemeralNode(path string) (node, bool) {
@@ -154,10 +172,11 @@ func (l *Local) Multi(ctx context.Context, ops ...Op) error {
 		return ErrClosed
 	}
 	// Only Multi changes the map, so that it can be read without the lock here.
-	s := &stage{ephemeral: l.ephemeral, overlay: map[string]*node{}}
+	s := &stage{ephemeral: l.ephemeral, overlay: map[string]*node{}, born: max(l.born+1, l.now().UnixNano())}
 	if err := l.run(s, ops); err != nil {
 		return err
 	}
+	l.born = s.born
 	l.publish(s)
 	return nil
 }
@@ -170,7 +189,7 @@ func (l *Local) run(s *stage, ops []Op) error {
 			continue
 		}
 		_, isEphemeral := l.ephemeral[op.path]
-		writes = writes || op.life == Persistent && !isEphemeral
+		writes = writes || op.life == Sequential || op.life == Persistent && !isEphemeral
 	}
 	if !writes {
 		return l.guard(func() error {
@@ -187,9 +206,14 @@ func (l *Local) run(s *stage, ops []Op) error {
 			if err != nil {
 				return err
 			}
+			if s.counters, err = tx.CreateBucketIfNotExists(countersName()); err != nil {
+				return err
+			}
 			s.bucket = bucket
-			refused = s.apply(ops)
-			return refused
+			if refused = s.apply(ops); refused != nil {
+				return refused
+			}
+			return putCounter(s.counters, bornKey, s.born)
 		}))
 	})
 	switch {

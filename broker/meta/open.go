@@ -21,7 +21,7 @@ const FileName = "gregor-meta.db"
 // checked. Errors name the file and what to do.
 func OpenLocal(path string) (*Local, error) {
 	_, statErr := os.Stat(path)
-	l := &Local{path: path, ephemeral: map[string]node{}, watchers: map[string]map[*watcher]struct{}{}}
+	l := &Local{path: path, now: time.Now, ephemeral: map[string]node{}, watchers: map[string]map[*watcher]struct{}{}}
 	err := l.guard(func() (err error) {
 		l.db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 			Timeout:      time.Nanosecond, // try once: whoever has the file open keeps it
@@ -53,10 +53,13 @@ func (l *Local) check() error {
 			if bucket == nil {
 				return nil
 			}
+			l.born, _ = counter(tx.Bucket(countersName()), bornKey)
 			return bucket.ForEach(func(k, v []byte) error {
-				if _, err := decodeNode(v); err != nil || bytes.IndexByte(k, 0) < 0 {
+				n, err := decodeNode(v)
+				if err != nil || bytes.IndexByte(k, 0) < 0 {
 					return fmt.Errorf("%w: node %q is malformed", ErrDamaged, k)
 				}
+				l.born = max(l.born, n.born)
 				return nil
 			})
 		})

@@ -16,6 +16,17 @@ const (
 	TopicConfigsPath    = "/config/topics"
 	DeleteTopicsPath    = "/admin/delete_topics"
 	ProducerIDBlockPath = "/latest_producer_id_block"
+	FeaturePath         = "/feature"
+
+	// Parents of sequential notifications: each prefix is for a SequentialOp.
+	ConfigChangesPath     = "/config/changes"
+	ConfigChangePrefix    = ConfigChangesPath + "/config_change_"
+	ISRChangesPath        = "/isr_change_notification"
+	ISRChangePrefix       = ISRChangesPath + "/isr_change_"
+	LogDirEventsPath      = "/log_dir_event_notification"
+	LogDirEventPrefix     = LogDirEventsPath + "/log_dir_event_"
+	ReassignmentPath      = "/admin/reassign_partitions"
+	PreferredElectionPath = "/admin/preferred_replica_election"
 )
 
 // TopicPath is the node with a topic's assignment.
@@ -52,9 +63,9 @@ func DeleteTopicPath(topic string) string { return DeleteTopicsPath + "/" + topi
 // rootPaths are the persistent nodes that Kafka makes at its start, parents first.
 func rootPaths() []string {
 	return []string{
-		"/consumers", "/brokers", BrokersPath, TopicsPath, "/brokers/seqid", "/config", "/config/changes", TopicConfigsPath,
-		"/config/clients", "/config/users", "/config/brokers", "/config/ips", "/admin", DeleteTopicsPath, "/isr_change_notification",
-		ProducerIDBlockPath, "/log_dir_event_notification", "/cluster",
+		"/consumers", "/brokers", BrokersPath, TopicsPath, "/brokers/seqid", "/config", ConfigChangesPath, TopicConfigsPath,
+		"/config/clients", "/config/users", "/config/brokers", "/config/ips", "/admin", DeleteTopicsPath, ISRChangesPath,
+		ProducerIDBlockPath, LogDirEventsPath, "/cluster",
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 // stage is one transaction: the file's as bbolt has it, and what changes among the ephemeral nodes.
 type stage struct {
 	bucket    *bbolt.Bucket // nil in a new file
+	counters  *bbolt.Bucket // nil unless the transaction writes
+	born      int64         // the number of the transaction
 	ephemeral map[string]node
 	overlay   map[string]*node // nil for deleted
 	changed   []string
@@ -21,7 +23,8 @@ type stage struct {
 func bucketName() []byte { return []byte("nodes") }
 
 // Keys are the parent's path, a zero byte and the name, so that the children of a node, and only they, stand together and sorted. The root is
-// one zero byte. Values are the version, big-endian, and the data.
+// one zero byte. Values are the version, big-endian, and the data; with the sign bit of the version set, eight bytes in between are the node's
+// birth. Files from before there was such a number have none.
 func keyOf(path string) []byte {
 	parent, name := split(path)
 	return append(childPrefix(parent), name...)
@@ -56,18 +59,36 @@ func ValidPath(path string) bool {
 		!strings.Contains(path, "//") && !strings.Contains(path, "\x00")
 }
 
-const versionSize = 4
+const (
+	versionSize = 4
+	bornSize    = 8
+	hasBorn     = 1 << 31
+)
 
 func decodeNode(value []byte) (node, error) {
 	if len(value) < versionSize {
 		return node{}, errors.New("value is too short")
 	}
-	return node{version: int32(binary.BigEndian.Uint32(value)), data: value[versionSize:]}, nil
+	head := binary.BigEndian.Uint32(value)
+	n := node{version: int32(head &^ hasBorn), data: value[versionSize:]}
+	if head&hasBorn != 0 {
+		if len(n.data) < bornSize {
+			return node{}, errors.New("value is too short")
+		}
+		n.born, n.data = int64(binary.BigEndian.Uint64(n.data)), n.data[bornSize:]
+	}
+	return n, nil
 }
 
 func encodeNode(n node) []byte {
-	value := make([]byte, versionSize, versionSize+len(n.data))
-	binary.BigEndian.PutUint32(value, uint32(n.version))
+	value := make([]byte, 0, versionSize+bornSize+len(n.data))
+	head := uint32(n.version) &^ hasBorn
+	if n.born == 0 {
+		value = binary.BigEndian.AppendUint32(value, head)
+	} else {
+		value = binary.BigEndian.AppendUint32(value, head|hasBorn)
+		value = binary.BigEndian.AppendUint64(value, uint64(n.born))
+	}
 	return append(value, n.data...)
 }
 
@@ -146,6 +167,12 @@ func (s *stage) apply(ops []Op) error {
 }
 
 func (s *stage) do(op Op) error {
+	if op.life == Sequential {
+		if !ValidPath(op.path + sequenceText(0)) {
+			return ErrBadPath
+		}
+		op.path = s.sequence(op.path)
+	}
 	if !ValidPath(op.path) {
 		return ErrBadPath
 	}
@@ -164,7 +191,7 @@ func (s *stage) do(op Op) error {
 	}
 	switch op.kind {
 	case OpSet:
-		return s.put(op.path, node{version: n.version + 1, data: op.data}, life)
+		return s.put(op.path, node{version: n.version + 1, born: n.born, data: op.data}, life)
 	case OpDelete:
 		if op.path == "/" {
 			return ErrBadPath
@@ -187,7 +214,12 @@ func (s *stage) create(op Op) error {
 		return fmt.Errorf("%w: parent %s is ephemeral", ErrBadPath, parent)
 	}
 	s.changed = append(s.changed, parent)
-	return s.put(op.path, node{data: op.data}, op.life)
+	if op.life == Sequential {
+		if err := s.nextSequence(op.path); err != nil {
+			return err
+		}
+	}
+	return s.put(op.path, node{born: s.born, data: op.data}, op.life)
 }
 
 func (s *stage) put(path string, n node, life Kind) error {
@@ -206,6 +238,9 @@ func (s *stage) remove(path string, life Kind) error {
 	if life == Ephemeral {
 		s.overlay[path] = nil
 		return nil
+	}
+	if err := s.counters.Delete([]byte(path)); err != nil {
+		return err
 	}
 	return s.bucket.Delete(keyOf(path))
 }

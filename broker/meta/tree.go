@@ -18,6 +18,8 @@ var (
 	ErrDamaged = errors.New("metadata is damaged")
 	// ErrFailed is a change after one whose outcome on the disk is not known.
 	ErrFailed = errors.New("metadata cannot be changed after a storage failure")
+	// ErrTooLarge is a change that does not fit into one step of the tree. ZooKeeper takes 1 MiB; Local has no limit.
+	ErrTooLarge = errors.New("change is too large for one step")
 )
 
 // AnyVersion given as a version skips the check.
@@ -31,6 +33,8 @@ const (
 	Persistent Kind = iota
 	// Ephemeral nodes end with the session of the Tree that made them.
 	Ephemeral
+	// Sequential nodes are persistent; the tree ends their names with ten digits that grow. See SequentialOp.
+	Sequential
 )
 
 // Op is one step of a Multi. Make it with CreateOp, SetOp, DeleteOp or CheckOp.
@@ -87,6 +91,12 @@ func CreateOp(path string, data []byte, kind Kind) Op {
 	return Op{kind: OpCreate, path: path, data: data, life: kind}
 }
 
+// SequentialOp makes a persistent node with the name prefix and ten digits, as ZooKeeper's PERSISTENT_SEQUENTIAL: they grow with each such node of
+// the parent, with gaps. Which digits it got is found by listing the parent. After a connection to ZooKeeper was lost, one op may have made two nodes.
+func SequentialOp(prefix string, data []byte) Op {
+	return Op{kind: OpCreate, path: prefix, data: data, life: Sequential}
+}
+
 // SetOp replaces a node's data if it has the given version.
 func SetOp(path string, data []byte, version int32) Op {
 	return Op{kind: OpSet, path: path, data: data, version: version}
@@ -116,5 +126,8 @@ type Tree interface {
 	// Watch sends an event to the channel each time the node's data, existence or list of children changes, until the context ends. Events of a
 	// reader that does not keep up are merged, never lost: the channel has room for one. It is closed when the context ends or the tree is closed.
 	Watch(ctx context.Context, path string) (<-chan Event, error)
+	// Born is a number that is greater for a node that was made later, whatever their paths: what Kafka takes for the epoch of a broker. Setting a
+	// node's data does not change it; nodes of one Multi may have the same. It is ZooKeeper's czxid. Local says what its own promises.
+	Born(ctx context.Context, path string) (int64, error)
 	Close() error
 }

@@ -46,6 +46,12 @@ func (t *Tree) Multi(ctx context.Context, ops ...meta.Op) error {
 // step is an op as the library has it.
 func (t *Tree) step(op *meta.Op) (any, error) {
 	path := op.Path()
+	if op.Life() == meta.Sequential {
+		if !meta.ValidPath(path + "0000000000") {
+			return nil, meta.ErrBadPath
+		}
+		return &zk.CreateRequest{Path: t.full(path), Data: op.Data(), Acl: t.acl, Flags: zk.FlagSequence}, nil
+	}
 	if !meta.ValidPath(path) || path == "/" && (op.Kind() == meta.OpCreate || op.Kind() == meta.OpDelete) {
 		return nil, meta.ErrBadPath
 	}
@@ -91,6 +97,9 @@ func (t *Tree) made(ctx context.Context, ops []meta.Op) bool {
 	decided := false
 	for i := range ops {
 		op := &ops[i]
+		if op.Life() == meta.Sequential {
+			continue // whether it was made cannot be seen; its companions tell
+		}
 		data, stat, err := t.get(ctx, op.Path())
 		switch op.Kind() {
 		case meta.OpCreate:

@@ -223,6 +223,18 @@ func (t *Tree) get(ctx context.Context, path string) (data []byte, stat *zk.Stat
 	return data, stat, err
 }
 
+// Born implements meta.Tree: the czxid.
+func (t *Tree) Born(ctx context.Context, path string) (int64, error) {
+	if !meta.ValidPath(path) {
+		return 0, fmt.Errorf("%q: %w", path, meta.ErrBadPath)
+	}
+	_, stat, err := t.get(ctx, path)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, known(err))
+	}
+	return stat.Czxid, nil
+}
+
 // Children implements meta.Tree.
 func (t *Tree) Children(ctx context.Context, path string) ([]string, error) {
 	if !meta.ValidPath(path) {
