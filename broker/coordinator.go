@@ -3,8 +3,6 @@ package broker
 import (
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-
 	"gregor/broker/config"
 	"gregor/broker/controller"
 	"gregor/broker/group"
@@ -26,15 +24,17 @@ type coordinator struct {
 	broker *Broker
 	conf   group.Config
 	stateLoop
-	stateTopic[offsetsPartition]
+	stateTopic[*offsetsPartition]
 
 	full chan *offsetsPartition // to be compacted
 }
 
 func newCoordinator(b *Broker) *coordinator {
 	c := &coordinator{broker: b, conf: groupConfig(b.conf), full: make(chan *offsetsPartition, 64)}
-	c.init()
-	c.of, c.name, c.shape, c.taken, c.left = b, offsetsTopic, c.newTopic, c.adopt, c.forget
+	c.stateLoop.init()
+	c.stateTopic.init(b, &c.stateLoop, offsetsTopic, c.newTopic, func() *offsetsPartition {
+		return &offsetsPartition{c: c, groups: make(map[string]*groupSlot), open: make(txnGroups)}
+	})
 	return c
 }
 
@@ -52,18 +52,7 @@ func groupConfig(s *config.Server) group.Config {
 func (c *coordinator) open() {
 	c.running.Go(c.run)
 	c.running.Go(c.housekeep)
-	c.reopen()
-}
-
-// close ends the goroutines. Nothing is answered after it.
-func (c *coordinator) close() {
-	c.starting.Lock()
-	first := c.closing.CompareAndSwap(false, true)
-	c.starting.Unlock()
-	if first {
-		close(c.stop)
-	}
-	c.running.Wait()
+	c.stateTopic.open()
 }
 
 // instant is now, on both clocks.
@@ -82,57 +71,10 @@ func (c *coordinator) newTopic() controller.NewTopic {
 	}
 }
 
-// adopt makes the partitions of the topic the coordinator's, and begins to load what is in them. starting must be held.
-func (c *coordinator) adopt(t *topic) {
-	all := *t.partitions.Load()
-	parts := make([]*offsetsPartition, len(all))
-	var full []*offsetsPartition
-	for i, part := range all {
-		p := &offsetsPartition{c: c, groups: make(map[string]*groupSlot), open: make(txnGroups)}
-		p.broker, p.loop, p.part = c.broker, &c.stateLoop, part
-		parts[i] = p
-		if p.begin() {
-			full = append(full, p)
-		}
-	}
-	c.parts.Store(&parts)
-	if len(full) > 0 && !c.closing.Load() {
-		c.running.Go(func() { c.loadAll(full) })
-	}
-}
-
-// forget lets go of all groups: __consumer_offsets was deleted. Parked requests are told to look for the coordinator again.
-func (c *coordinator) forget() {
-	parts := c.parts.Swap(nil)
-	if parts == nil {
-		return
-	}
-	for _, p := range *parts {
-		p.state.Store(stateFailed)
-		for _, s := range p.slots() {
-			s.mu.Lock()
-			if !s.dropped {
-				s.deliver(s.g.Unload(c.instant()))
-				s.drop()
-			}
-			s.mu.Unlock()
-		}
-	}
-}
-
-// find returns the partition that a group lives in: NOT_COORDINATOR when that is nowhere, COORDINATOR_LOAD_IN_PROGRESS while it is read.
-func (c *coordinator) find(id string) (*offsetsPartition, *kerr.Error) {
-	p := c.at(id)
-	if p == nil {
-		return nil, kerr.NotCoordinator
-	}
-	return p, p.usable()
-}
-
 // topicDeleted removes the offsets of a topic that is no more.
 func (c *coordinator) topicDeleted(name string) {
 	if name == offsetsTopic {
-		c.forget()
+		c.stateTopic.forget()
 		return
 	}
 	for _, s := range c.slots() {

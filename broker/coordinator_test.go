@@ -52,7 +52,7 @@ func TestGroupsComeBack(t *testing.T) {
 }
 
 func loaded(b *testBroker) bool {
-	for _, p := range *b.groups.parts.Load() {
+	for _, p := range b.groups.all() {
 		if p.usable() != nil {
 			return false
 		}
@@ -64,7 +64,7 @@ func loaded(b *testBroker) bool {
 func TestLoading(t *testing.T) {
 	b, c := groupBroker(t, t.TempDir())
 	c.createTopic("t")
-	for _, p := range *b.groups.parts.Load() {
+	for _, p := range b.groups.all() {
 		p.state.Store(stateLoading)
 	}
 	loading := kerr.CoordinatorLoadInProgress.Code
@@ -166,7 +166,7 @@ func TestDamagedPartition(t *testing.T) {
 // TestTransactionalOffsets: commits that Kafka wrote in a transaction count when it was committed; of several the last commit counts, whichever marker came first.
 func TestTransactionalOffsets(t *testing.T) {
 	b, _ := groupBroker(t, t.TempDir())
-	l := newLoader((*b.groups.parts.Load())[0])
+	l := newLoader(b.groups.all()[0])
 	key := kmsg.OffsetCommitKey{Version: 1, Group: "g", Topic: "t"}
 	next := int64(0)
 	write := func(raw []byte, err error) {
@@ -257,7 +257,7 @@ func TestCompaction(t *testing.T) {
 		}
 	})
 	waitFor(t, func() bool { return committed.Load() > 0 })
-	p := (*b.groups.parts.Load())[0]
+	p := b.groups.all()[0]
 	for range 5 {
 		before := p.part.log.StartOffset()
 		if err := p.compact(); err != nil {

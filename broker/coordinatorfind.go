@@ -9,8 +9,9 @@ import (
 	"gregor/wire"
 )
 
-// FindCoordinator (key 10), versions 0 to 6. This broker coordinates everything. __consumer_offsets is made when a group is first looked for, before the
-// answer: a client that is told to wait would only ask again. There is no coordinator for share groups.
+// FindCoordinator (key 10), versions 0 to 6. The coordinator of a key is the broker that leads its partition of __consumer_offsets or
+// __transaction_state. The topic is made when a key is first looked for, before the answer: a client that is told to wait would only ask again.
+// There is no coordinator for share groups.
 
 // Coordinator types of FindCoordinator.
 const (
@@ -24,24 +25,56 @@ const findsMany = 4
 func (b *Broker) handleFindCoordinator(ctx context.Context, req *wire.Request, r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	resp := kmsg.NewPtrFindCoordinatorResponse()
 	err := b.prepareCoordinator(ctx, r.CoordinatorType)
-	if err != nil && kafkaError(err) != kerr.InvalidRequest && b.groupAlarm.due() {
-		b.logger.Warn("no coordinator", "type", r.CoordinatorType, "error", err)
-	}
-	node, text := b.nodeID, noErrorText(r.Version)
-	host, port := b.address(req.Conn)
-	if err != nil {
-		node, host, port, text = -1, "", -1, errorText(err)
-	}
+	keys := r.CoordinatorKeys
 	if r.Version < findsMany {
-		resp.NodeID, resp.Host, resp.Port, resp.ErrorCode, resp.ErrorMessage = node, host, port, code(err), text
+		keys = []string{r.CoordinatorKey}
+	}
+	found := make([]kmsg.FindCoordinatorResponseCoordinator, len(keys))
+	for i, key := range keys {
+		found[i] = b.foundCoordinator(req.Conn, r, key, err)
+	}
+	if r.Version >= findsMany {
+		resp.Coordinators = found
 		return resp
 	}
-	resp.Coordinators = make([]kmsg.FindCoordinatorResponseCoordinator, len(r.CoordinatorKeys))
-	for i, key := range r.CoordinatorKeys {
-		out := &resp.Coordinators[i]
-		out.Key, out.NodeID, out.Host, out.Port, out.ErrorCode, out.ErrorMessage = key, node, host, port, code(err), text
-	}
+	f := &found[0]
+	resp.NodeID, resp.Host, resp.Port, resp.ErrorCode, resp.ErrorMessage = f.NodeID, f.Host, f.Port, f.ErrorCode, f.ErrorMessage
 	return resp
+}
+
+// foundCoordinator is the answer for one key; err is why there is no coordinator of its type at all.
+func (b *Broker) foundCoordinator(conn *wire.ConnInfo, r *kmsg.FindCoordinatorRequest, key string, err error) kmsg.FindCoordinatorResponseCoordinator {
+	var at seenBroker
+	if err == nil {
+		at, err = b.coordinatorOf(conn, r.CoordinatorType, key)
+	}
+	out := kmsg.FindCoordinatorResponseCoordinator{Key: key, NodeID: at.id, Host: at.host, Port: at.port, ErrorMessage: noErrorText(r.Version)}
+	if err != nil {
+		out.NodeID, out.Host, out.Port, out.ErrorCode, out.ErrorMessage = -1, "", -1, code(err), errorText(err)
+		if kafkaError(err) != kerr.InvalidRequest && b.groupAlarm.due() {
+			b.logger.Warn("no coordinator", "type", r.CoordinatorType, "key", key, "error", err)
+		}
+	}
+	return out
+}
+
+// coordinatorOf is the coordinator of a key as a client on a connection sees it.
+func (b *Broker) coordinatorOf(conn *wire.ConnInfo, kind int8, key string) (seenBroker, error) {
+	v := b.view.Load()
+	leader := b.groups.coordinates
+	if kind == coordinatorOfTxn {
+		leader = b.txns.coordinates
+	}
+	id, err := leader(key, v)
+	if err != nil {
+		return seenBroker{}, err
+	}
+	if i, lives := v.find(id); lives {
+		if s, ok := b.seenAs(&v.brokers[i], conn); ok {
+			return s, nil
+		}
+	}
+	return seenBroker{}, refuse(kerr.CoordinatorNotAvailable, "broker %d, which is the coordinator, has no listener %s", id, conn.Listener)
 }
 
 // noErrorText is what Kafka says in the message of a coordinator that was found.

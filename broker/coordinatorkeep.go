@@ -79,6 +79,9 @@ func (p *offsetsPartition) compact() error {
 	if last >= 0 && !p.c.awaitDurable(logs, last+1) {
 		return logs.Err()
 	}
+	if _, err := p.ledUnder(); err != nil {
+		return err
+	}
 	// Nothing alive: the newest record stays, since the log start may not pass the high watermark.
 	if err := logs.AdvanceStart(min(start, logs.HighWatermark())); err != nil {
 		return err

@@ -1,35 +1,23 @@
 package broker
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
-	"time"
 
 	"gregor/broker/group"
 	"gregor/log/batch"
 )
 
-// loadAll reads partitions of __consumer_offsets, one after another.
-func (c *coordinator) loadAll(parts []*offsetsPartition) {
-	begin := time.Now()
-	records := 0
-	for _, p := range parts {
-		if c.closing.Load() {
-			return
-		}
-		l := newLoader(p)
-		if err := l.replay.run(p.part); err != nil {
-			p.state.CompareAndSwap(stateLoading, stateFailed)
-			c.broker.logger.Error("groups could not be loaded, their clients will wait", "partition", p.part.num, "error", err)
-			continue
-		}
-		if c.closing.Load() {
-			return // what was read may not be all
-		}
-		l.finish()
-		records += l.records
+// load implements statePartition.
+func (p *offsetsPartition) load(ctx context.Context, stop func() bool) (int, error) {
+	l := newLoader(p)
+	l.replay.stop = stop
+	if err := l.replay.run(p.part); err != nil || stop() {
+		return 0, err
 	}
-	c.broker.logger.Info("groups loaded", "partitions", len(parts), "records", records, "took", time.Since(begin))
+	l.finish(ctx)
+	return l.records, nil
 }
 
 // loader replays one partition.
@@ -40,10 +28,11 @@ type loader struct {
 	replay  stateReplay
 	records int
 	bad     int
+	deleted map[string]bool // topics that are not known here, by whether the metadata does not have them either
 }
 
 func newLoader(p *offsetsPartition) *loader {
-	l := &loader{p: p, groups: make(map[string]*group.Group), open: make(txnGroups)}
+	l := &loader{p: p, groups: make(map[string]*group.Group), open: make(txnGroups), deleted: make(map[string]bool)}
 	l.replay = stateReplay{entry: l.entry, stop: p.c.closing.Load}
 	return l
 }
@@ -111,7 +100,7 @@ func (l *loader) marker(producer int64, key []byte) {
 }
 
 // finish puts the groups in their places and opens the partition. Offsets of topics that were deleted meanwhile are removed.
-func (l *loader) finish() {
+func (l *loader) finish(ctx context.Context) {
 	p := l.p
 	p.grown.Store(l.replay.bytes)
 	p.openMu.Lock()
@@ -123,13 +112,14 @@ func (l *loader) finish() {
 		if !g.Exists() {
 			continue
 		}
-		s := &groupSlot{id: id, p: p, g: g}
+		s, topics := &groupSlot{id: id, p: p, g: g}, committedTopics(g)
 		p.mu.Lock()
 		p.groups[id] = s
 		p.mu.Unlock()
+		missing := l.missing(ctx, topics)
 		s.event(func(g *group.Group, at group.Instant) group.Effects {
 			s.carryOut(effects)
-			for _, topic := range l.missingTopics(g) {
+			for _, topic := range missing {
 				s.carryOut(g.RemoveTopic(at, topic))
 			}
 			return group.Effects{}
@@ -138,15 +128,30 @@ func (l *loader) finish() {
 	p.state.CompareAndSwap(stateLoading, stateReady)
 }
 
-func (l *loader) missingTopics(g *group.Group) []string {
-	seen := make(map[string]bool)
-	var missing []string
+// committedTopics are those that the group has offsets of.
+func committedTopics(g *group.Group) map[string]bool {
+	topics := make(map[string]bool)
 	for p := range g.AllCommitted {
-		if !seen[p.Topic] {
-			seen[p.Topic] = true
-			if l.p.c.broker.topics.name(p.Topic) == nil {
-				missing = append(missing, p.Topic)
-			}
+		topics[p.Topic] = true
+	}
+	return topics
+}
+
+// missing are those topics that are no more. One that is not known here may have been made by another broker, so the metadata is asked.
+func (l *loader) missing(ctx context.Context, topics map[string]bool) []string {
+	var missing []string
+	for name := range topics {
+		if l.p.broker.topics.name(name) != nil {
+			continue
+		}
+		gone, asked := l.deleted[name]
+		if !asked {
+			count, err := l.p.broker.control.PartitionCount(ctx, name)
+			gone = err == nil && count == 0
+			l.deleted[name] = gone
+		}
+		if gone {
+			missing = append(missing, name)
 		}
 	}
 	return missing

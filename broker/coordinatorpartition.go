@@ -115,8 +115,33 @@ func (s *groupSlot) event(f func(*group.Group, group.Instant) group.Effects) boo
 	if s.g.Next() <= at.Timer {
 		s.carryOut(s.g.Tick(at))
 	}
-	s.settle()
+	if s.p.gone() {
+		s.leave()
+	} else {
+		s.settle()
+	}
 	return true
+}
+
+// leave drops the group since its partition is gone, and tells those who wait to look for the coordinator again. The slot is locked.
+func (s *groupSlot) leave() {
+	if !s.dropped {
+		s.deliver(s.g.Unload(s.p.c.instant()))
+		s.drop()
+	}
+}
+
+// unload implements statePartition.
+func (p *offsetsPartition) unload() {
+	for _, s := range p.slots() {
+		s.mu.Lock()
+		s.leave()
+		s.mu.Unlock()
+	}
+	// Markers that were appended before are in the log when this returns.
+	p.openMu.Lock()
+	clear(p.open)
+	p.openMu.Unlock()
 }
 
 // settle drops a group that is no more, or keeps its timer. The slot is locked.

@@ -35,7 +35,11 @@ func (p *offsetsPartition) appendWrite(w *group.Write) (log.Appended, error) {
 	if err != nil {
 		return log.Appended{}, err
 	}
-	return p.part.log.AppendOwn(b, h, p.part.epoch())
+	epoch, err := p.ledUnder()
+	if err != nil {
+		return log.Appended{}, err
+	}
+	return p.part.log.AppendOwn(b, h, epoch)
 }
 
 // appendRecords writes records as one batch.
@@ -44,7 +48,11 @@ func (p *offsetsPartition) appendRecords(records []group.Record) (log.Appended, 
 	if err != nil {
 		return log.Appended{}, err
 	}
-	appended, err := p.part.log.Append(b, h, p.part.epoch())
+	epoch, err := p.ledUnder()
+	if err != nil {
+		return log.Appended{}, err
+	}
+	appended, err := p.part.log.Append(b, h, epoch)
 	if err == nil && p.grown.Add(int64(len(b))) > p.compactAt.Load() {
 		p.c.requestCompaction(p)
 	}

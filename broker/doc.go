@@ -15,14 +15,15 @@
 // producerIDs.mu (held while a block of ids is taken) > Controller.mu (package controller) > catalog.mu (maps of topics; leaf) > topic.mu
 // (configuration overrides; leaf) > Log.mu (package log). None is held over a sync on the hot path, a socket write or a wait.
 //
-// Locks of the group coordinator, outermost first: coordinator.starting (while __consumer_offsets is made; Broker.admin is taken under it) >
-// groupSlot.mu, one for each group (held over an append, never over its sync) > offsetsPartition.mu (the map of groups), offsetsPartition.openMu,
+// Locks of the group coordinator, outermost first: stateTopic.starting (while __consumer_offsets is made; Broker.admin is taken under it) > Broker.admin >
+// stateTopic.mu (which partitions are led here; only catalog.mu and Log.mu are taken under it). Apart from these: groupSlot.mu, one for each group (held
+// over an append, never over its sync) > offsetsPartition.openMu (held over the append of a marker) > offsetsPartition.mu (the map of groups),
 // stateLog.flightMu, stateLoop.readyMu, timers.mu, Log.mu (leaves). No group's lock is taken under another's.
 //
-// Locks of the transaction coordinator: txnCoordinator.starting as above; txnSlot.mu, one for each transactional id (held over appends of its batches,
+// Locks of the transaction coordinator: stateTopic's as above; txnSlot.mu, one for each transactional id (held over appends of its batches,
 // markers and records, never over a sync) > groupSlot.mu and what is below that; txnPartition.mu (leaf). No id's lock is taken under another's,
 // nor under a group's.
 //
-// Goroutines: the ticker, the retention (retention.go), the cleaner's (cleaner.go), the group coordinator's two (timers and completed writes; expiry and compaction), the transaction coordinator's one, their loaders, and those of wire.Server and
+// Goroutines: the ticker, the retention (retention.go), the cleaner's (cleaner.go), the group coordinator's three (timers and completed writes; loading and unloading; expiry and compaction), the transaction coordinator's two (without the third), and those of wire.Server and
 // of logdir.Dir; all ended and awaited by Shutdown.
 package broker

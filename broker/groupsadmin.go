@@ -64,11 +64,7 @@ const classicType = "classic"
 func (b *Broker) handleListGroups(_ context.Context, _ *wire.Request, r *kmsg.ListGroupsRequest) kmsg.Response {
 	resp := kmsg.NewPtrListGroupsResponse()
 	resp.Groups = []kmsg.ListGroupsResponseGroup{}
-	parts := b.groups.parts.Load()
-	if parts == nil {
-		return resp
-	}
-	for _, p := range *parts {
+	for _, p := range b.groups.all() {
 		if err := p.usable(); err != nil {
 			// A list without the groups of that partition would look whole.
 			if resp.ErrorCode = err.Code; err == kerr.NotCoordinator {

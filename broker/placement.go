@@ -129,8 +129,10 @@ func (b *Broker) placePartitions(t *topic, pl *placement) placing {
 			lead.led = false
 		}
 		if pl.open && here && p.log == nil {
-			// A new one, since others may look at the old without a lock.
-			p = b.newPartition(t, n, p.lead.Load())
+			// A new one, since others may look at the old without a lock. It is not led yet: who stands on it is told when it is.
+			before := *p.lead.Load()
+			before.led = false
+			p = b.newPartition(t, n, &before)
 			c.partitions[n] = p
 			c.opening = append(c.opening, p)
 		}

@@ -16,6 +16,7 @@ const (
 	stateLoading int32 = iota
 	stateReady
 	stateFailed // its log is offline or damaged
+	stateGone   // this broker does not lead it any more, or not under the leadership that this is of
 )
 
 // stateLog is a partition of an internal topic that a coordinator keeps its state in. Writes are appended and not waited for: when the high watermark
@@ -45,17 +46,19 @@ type flying struct {
 	err   error // it could not be appended
 }
 
-// begin sets the state that a partition begins in; true says that there is something to load.
-func (p *stateLog) begin() bool {
-	switch {
-	case p.part.log == nil:
-		p.state.Store(stateFailed)
-	case p.part.log.EndOffset() == p.part.log.StartOffset():
-		p.state.Store(stateReady)
-	default:
-		return true
+// base implements statePartition.
+func (p *stateLog) base() *stateLog { return p }
+
+// gone says that the partition is not led any more. It stays so.
+func (p *stateLog) gone() bool { return p.state.Load() == stateGone }
+
+// ledUnder is the leader epoch that this is of, which is the coordinator's epoch too, or why nothing may be written any more.
+func (p *stateLog) ledUnder() (int32, error) {
+	// Leadership that comes back finds this one gone: so this order.
+	if l := p.part.lead.Load(); l.led && !p.gone() {
+		return l.epoch, nil
 	}
-	return false
+	return 0, fmt.Errorf("partition %s-%d is not led here any more: %w", p.part.topic.name, p.part.num, kerr.NotCoordinator)
 }
 
 // followed is the log that writes to any partition are followed in.
@@ -82,7 +85,7 @@ func (p *stateLog) usable() *kerr.Error {
 func (p *stateLog) follow(f flying) {
 	p.flightMu.Lock()
 	p.flight = append(p.flight, f)
-	due := !p.watching && p.watch()
+	due := !p.watching && p.watch() || p.gone()
 	p.flightMu.Unlock()
 	if due {
 		p.Wake()
@@ -156,6 +159,9 @@ func (p *stateLog) landed() (done []flying, err error) {
 		}
 		if n > 0 {
 			return p.take(n), nil
+		}
+		if p.gone() {
+			return p.take(len(p.flight)), kerr.NotCoordinator
 		}
 		if err := p.part.log.Err(); err != nil {
 			return p.take(len(p.flight)), err

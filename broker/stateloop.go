@@ -2,6 +2,7 @@ package broker
 
 import (
 	"container/heap"
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,9 @@ type stateLoop struct {
 	ready   []*stateLog
 	wakeups chan struct{} // capacity 1: there is something in ready, or an earlier timer
 
-	stop    chan struct{}
+	ctx     context.Context // ends with close
+	cancel  context.CancelFunc
+	stop    <-chan struct{} // of ctx
 	closing atomic.Bool
 	running sync.WaitGroup
 }
@@ -27,7 +30,15 @@ type stateLoop struct {
 func (l *stateLoop) init() {
 	l.start = time.Now()
 	l.wakeups = make(chan struct{}, 1)
-	l.stop = make(chan struct{})
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.stop = l.ctx.Done()
+}
+
+// close ends the coordinator's goroutines. Nothing is answered after it.
+func (l *stateLoop) close() {
+	l.closing.Store(true)
+	l.cancel()
+	l.running.Wait()
 }
 
 // timers are those of all slots: for each the next one.

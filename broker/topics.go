@@ -18,6 +18,9 @@ func (b *Broker) autoCreate(ctx context.Context, name string, allowed bool) erro
 	if !allowed || !b.conf.AutoCreateTopics {
 		return kerr.UnknownTopicOrPartition
 	}
+	if !b.control.Seated() {
+		return b.autoCreateElsewhere(ctx, name)
+	}
 	switch name {
 	case offsetsTopic:
 		return b.groups.ensure(ctx)

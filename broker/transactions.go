@@ -3,8 +3,6 @@ package broker
 import (
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-
 	"gregor/broker/config"
 	"gregor/broker/controller"
 	"gregor/broker/txn"
@@ -31,13 +29,15 @@ type txnCoordinator struct {
 	broker *Broker
 	conf   txn.Config
 	stateLoop
-	stateTopic[txnPartition]
+	stateTopic[*txnPartition]
 }
 
 func newTxnCoordinator(b *Broker) *txnCoordinator {
 	c := &txnCoordinator{broker: b, conf: txnConfig(b.conf)}
-	c.init()
-	c.of, c.name, c.shape, c.taken, c.left = b, txnTopic, c.newTopic, c.adopt, c.forget
+	c.stateLoop.init()
+	c.stateTopic.init(b, &c.stateLoop, txnTopic, c.newTopic, func() *txnPartition {
+		return &txnPartition{c: c, slots: make(map[string]*txnSlot)}
+	})
 	return c
 }
 
@@ -52,21 +52,10 @@ func txnConfig(s *config.Server) txn.Config {
 	}
 }
 
-// open starts the goroutine and, when there is a topic from before, begins to read it.
+// open starts the goroutines and, when there is a topic from before, begins to read it.
 func (c *txnCoordinator) open() {
 	c.running.Go(c.run)
-	c.reopen()
-}
-
-// close ends the goroutines. Nothing is answered after it.
-func (c *txnCoordinator) close() {
-	c.starting.Lock()
-	first := c.closing.CompareAndSwap(false, true)
-	c.starting.Unlock()
-	if first {
-		close(c.stop)
-	}
-	c.running.Wait()
+	c.stateTopic.open()
 }
 
 // instant is now, on both clocks.
@@ -87,56 +76,9 @@ func (c *txnCoordinator) newTopic() controller.NewTopic {
 	return controller.NewTopic{Name: txnTopic, Partitions: s.TransactionTopicPartitions, Replication: s.TransactionReplication, Config: set}
 }
 
-// adopt makes the partitions of the topic the coordinator's, and begins to load what is in them. starting must be held.
-func (c *txnCoordinator) adopt(t *topic) {
-	all := *t.partitions.Load()
-	parts := make([]*txnPartition, len(all))
-	var full []*txnPartition
-	for i, part := range all {
-		p := &txnPartition{c: c, slots: make(map[string]*txnSlot)}
-		p.broker, p.loop, p.part = c.broker, &c.stateLoop, part
-		parts[i] = p
-		if p.begin() {
-			full = append(full, p)
-		}
-	}
-	c.parts.Store(&parts)
-	if len(full) > 0 && !c.closing.Load() {
-		c.running.Go(func() { c.loadAll(full) })
-	}
-}
-
-// forget lets go of all ids: __transaction_state was deleted.
-func (c *txnCoordinator) forget() {
-	parts := c.parts.Swap(nil)
-	if parts == nil {
-		return
-	}
-	for _, p := range *parts {
-		p.state.Store(stateFailed)
-		for _, s := range p.list() {
-			s.mu.Lock()
-			if !s.dropped {
-				s.deliver(s.t.Unload(c.instant()))
-				s.drop()
-			}
-			s.mu.Unlock()
-		}
-	}
-}
-
-// find returns the partition that an id lives in: NOT_COORDINATOR when that is nowhere, COORDINATOR_LOAD_IN_PROGRESS while it is read.
-func (c *txnCoordinator) find(id string) (*txnPartition, *kerr.Error) {
-	p := c.at(id)
-	if p == nil {
-		return nil, kerr.NotCoordinator
-	}
-	return p, p.usable()
-}
-
 // topicDeleted lets go of the coordinator's own topic when that was deleted. Markers to deleted topics are given up when they are tried.
 func (c *txnCoordinator) topicDeleted(name string) {
 	if name == txnTopic {
-		c.forget()
+		c.stateTopic.forget()
 	}
 }

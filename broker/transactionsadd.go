@@ -188,9 +188,6 @@ func (b *Broker) offsetsPartitionFor(ctx context.Context, id string) (txn.Partit
 	if err := b.groups.ensure(ctx); err != nil {
 		return txn.Partition{}, kerr.CoordinatorNotAvailable
 	}
-	p := b.groups.at(id)
-	if p == nil {
-		return txn.Partition{}, kerr.CoordinatorNotAvailable
-	}
-	return txn.Partition{Topic: offsetsTopic, Number: p.part.num}, nil
+	n, err := b.groups.number(id)
+	return txn.Partition{Topic: offsetsTopic, Number: n}, err
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"gregor/broker/group"
+	"gregor/log"
 	"gregor/log/producer"
 )
 
@@ -17,19 +18,19 @@ func (t txnGroups) add(producer int64, id string) {
 	t[producer][id] = true
 }
 
-// offsetsPartitionOf finds the coordinator's part of a partition of __consumer_offsets, nil when it is not this coordinator's.
-func (c *coordinator) offsetsPartitionOf(part *partition) *offsetsPartition {
-	if all := c.all(); int(part.num) < len(all) && all[part.num].part == part {
-		return all[part.num]
+// appendMarker is Broker.appendMarker for a partition of groups. Whoever unloads the partition waits for it.
+func (p *offsetsPartition) appendMarker(m producer.Marker, mark *txnMark) (log.Appended, error) {
+	p.openMu.Lock()
+	defer p.openMu.Unlock()
+	if p.usable() != nil {
+		return log.Appended{}, kerr.CoordinatorLoadInProgress
 	}
-	return nil
-}
-
-// followMarker sees to it that the groups of a partition of __consumer_offsets hear of a marker that somebody else appended.
-func (c *coordinator) followMarker(part *partition, m producer.Marker, last int64) {
-	if p := c.offsetsPartitionOf(part); p != nil {
-		p.follow(flying{owner: &txnEnd{p, m.ProducerID, m.Commit, nil}, last: last})
+	appended, err := p.part.log.AppendMarker(m, p.part.epoch())
+	p.broker.noteAppend(err)
+	if err == nil {
+		p.follow(flying{owner: &txnEnd{p, m.ProducerID, m.Commit, mark}, last: appended.LastOffset})
 	}
+	return appended, err
 }
 
 // txnEnd tells the groups of a partition that a transaction's marker is durable there. It is the owner of the marker's write.

@@ -1,31 +1,21 @@
 package broker
 
 import (
-	"time"
+	"context"
 
 	"gregor/broker/txn"
 	"gregor/log/batch"
 )
 
-// loadAll reads partitions of __transaction_state, one after another.
-func (c *txnCoordinator) loadAll(parts []*txnPartition) {
-	begin := time.Now()
-	ids := 0
-	for _, p := range parts {
-		l := txnLoader{p: p, all: make(map[string]*txn.Txn)}
-		r := stateReplay{entry: l.entry, stop: c.closing.Load}
-		if err := r.run(p.part); err != nil {
-			p.state.CompareAndSwap(stateLoading, stateFailed)
-			c.broker.logger.Error("transactions could not be loaded, their producers will wait", "partition", p.part.num, "error", err)
-			continue
-		}
-		if c.closing.Load() {
-			return // what was read may not be all
-		}
-		l.finish()
-		ids += len(l.all)
+// load implements statePartition.
+func (p *txnPartition) load(_ context.Context, stop func() bool) (int, error) {
+	l := txnLoader{p: p, all: make(map[string]*txn.Txn)}
+	r := stateReplay{entry: l.entry, stop: stop}
+	if err := r.run(p.part); err != nil || stop() {
+		return 0, err
 	}
-	c.broker.logger.Info("transactions loaded", "partitions", len(parts), "ids", ids, "took", time.Since(begin))
+	l.finish()
+	return len(l.all), nil
 }
 
 // txnLoader replays one partition.

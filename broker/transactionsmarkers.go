@@ -56,21 +56,14 @@ func (s *txnSlot) markOne(m *txn.Markers, mark *txnMark) *marked {
 	return &marked{kafkaError(err)}
 }
 
-// appendMarker writes a marker and follows it, by way of the groups when it is theirs.
+// appendMarker writes a marker into a partition that this broker leads, and follows it.
 func (s *txnSlot) appendMarker(part *partition, m *txn.Markers, mark *txnMark) error {
-	b := s.p.broker
-	appended, err := b.appendMarker(part, producer.Marker{
-		ProducerID: m.Producer.ID, Epoch: m.Producer.Epoch, CoordinatorEpoch: s.p.part.epoch(), Commit: m.Commit, Version: m.Version,
-	})
+	epoch, err := s.p.ledUnder()
 	if err != nil {
 		return err
 	}
-	f := flying{owner: mark, last: appended.LastOffset}
-	if p := b.groups.offsetsPartitionOf(part); p != nil {
-		f.owner = &txnEnd{p, m.Producer.ID, m.Commit, mark}
-		p.follow(f)
-		return nil
-	}
-	part.followed(b, &s.p.c.stateLoop).follow(f)
-	return nil
+	_, err = s.p.broker.appendMarker(part, producer.Marker{
+		ProducerID: m.Producer.ID, Epoch: m.Producer.Epoch, CoordinatorEpoch: epoch, Commit: m.Commit, Version: m.Version,
+	}, mark)
+	return err
 }

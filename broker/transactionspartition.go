@@ -97,12 +97,32 @@ func (s *txnSlot) event(f func(*txn.Txn, txn.Instant) txn.Effects) bool {
 		return false
 	}
 	s.carryOut(f(s.t, s.p.c.instant()))
-	if !s.t.Exists() {
+	switch {
+	case s.p.gone():
+		s.leave()
+	case !s.t.Exists():
 		s.drop()
-	} else {
+	default:
 		s.p.c.schedule(s, s.t.Next())
 	}
 	return true
+}
+
+// leave drops the id since its partition is gone, and tells those who wait to look for the coordinator again. The slot is locked.
+func (s *txnSlot) leave() {
+	if !s.dropped {
+		s.deliver(s.t.Unload(s.p.c.instant()))
+		s.drop()
+	}
+}
+
+// unload implements statePartition.
+func (p *txnPartition) unload() {
+	for _, s := range p.list() {
+		s.mu.Lock()
+		s.leave()
+		s.mu.Unlock()
+	}
 }
 
 // drop takes the slot out. It is locked.
@@ -141,11 +161,19 @@ func (s *txnSlot) append(w *txn.Write) {
 	f := flying{owner: s, seq: w.Seq}
 	b, h, err := build(s.p.broker, batch.Options{LeaderEpoch: -1}, w.Records)
 	if err == nil {
-		appended, appendErr := s.p.part.log.Append(b, h, s.p.part.epoch())
-		f.last, err = appended.LastOffset, appendErr
+		f.last, err = s.appendBatch(b, h)
 	}
 	if f.err = err; err != nil && s.p.broker.txnAlarm.due() {
 		s.p.broker.logger.Warn("transaction could not be stored", "transactional.id", s.id, "partition", s.p.part.num, "error", err)
 	}
 	s.p.follow(f)
+}
+
+func (s *txnSlot) appendBatch(b []byte, h batch.Header) (last int64, err error) {
+	epoch, err := s.p.ledUnder()
+	if err != nil {
+		return 0, err
+	}
+	appended, err := s.p.part.log.Append(b, h, epoch)
+	return appended.LastOffset, err
 }

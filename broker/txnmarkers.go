@@ -58,12 +58,11 @@ func (b *Broker) markTopic(m producer.Marker, in *kmsg.WriteTxnMarkersRequestMar
 			res.fail(err)
 			continue
 		}
-		appended, err := b.appendMarker(part, m)
+		appended, err := b.appendMarker(part, m, nil)
 		if err != nil {
 			res.fail(err)
 			continue
 		}
-		b.groups.followMarker(part, m, appended.LastOffset)
 		p.waits = append(p.waits, syncWait{log: part.log, last: appended.LastOffset, res: res})
 	}
 }
@@ -75,8 +74,8 @@ type markerResult kmsg.WriteTxnMarkersResponseMarkerTopicPartition
 func (r *markerResult) fail(err error) { r.ErrorCode = code(err) }
 
 // appendMarker writes the marker that ends a producer's transaction in p, or says why it may not be written. It is durable, and seen by
-// read_committed consumers, when the high watermark has passed it.
-func (b *Broker) appendMarker(p *partition, m producer.Marker) (log.Appended, error) {
+// read_committed consumers, when the high watermark has passed it; then groups are told, when it is theirs, and mark, unless it is nil.
+func (b *Broker) appendMarker(p *partition, m producer.Marker, mark *txnMark) (log.Appended, error) {
 	if err := p.offline(); err != nil {
 		return log.Appended{}, err
 	}
@@ -85,11 +84,16 @@ func (b *Broker) appendMarker(p *partition, m producer.Marker) (log.Appended, er
 	}
 	if p.topic.name == offsetsTopic {
 		// Groups must hear of it, so they must be there.
-		if of := b.groups.offsetsPartitionOf(p); of == nil || of.usable() != nil {
+		of := b.groups.heldFor(p)
+		if of == nil {
 			return log.Appended{}, kerr.CoordinatorLoadInProgress
 		}
+		return of.appendMarker(m, mark)
 	}
 	appended, err := p.log.AppendMarker(m, p.epoch())
 	b.noteAppend(err)
+	if err == nil && mark != nil {
+		p.followed(b, &b.txns.stateLoop).follow(flying{owner: mark, last: appended.LastOffset})
+	}
 	return appended, err
 }

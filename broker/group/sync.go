@@ -138,12 +138,19 @@ func (g *Group) heartbeat(s *step, r *kmsg.HeartbeatRequest) *kerr.Error {
 	return nil
 }
 
-// Unload answers what is parked, because the group is no longer here.
+// Unload answers what is parked, and what waits for a write, because the group is no longer here. Nothing may be asked of it after that.
 func (g *Group) Unload(at Instant) Effects {
 	s := step{Instant: at}
 	for _, m := range g.order {
 		g.answerJoin(&s, m, joinFailed(m.id, kerr.NotCoordinator))
 		m.answerSync(&s, syncFailed(kerr.NotCoordinator))
 	}
-	return s.Effects
+	for len(g.inFlight) > 0 {
+		w := g.inFlight[0]
+		g.inFlight = g.inFlight[1:]
+		if s.seq = w.seq; w.done != nil {
+			w.done(&s, kerr.NotCoordinator)
+		}
+	}
+	return Effects{Replies: s.Replies}
 }
