@@ -104,6 +104,7 @@ func NewServer(layers ...Layer) (*Server, Report, error) {
 	b.listeners()
 	b.compactionLag()
 	b.cleaner()
+	b.zookeeper()
 	sort.SliceStable(b.notes, func(i, j int) bool { return b.notes[i].Key < b.notes[j].Key })
 	return b.server, Report{Notes: b.notes}, errors.Join(b.errs...)
 }
@@ -113,7 +114,11 @@ func (b *builder) note(name, text string, unknown bool) {
 }
 
 func (b *builder) fail(name, problem string) {
-	b.errs = append(b.errs, &ValueError{Key: name, Value: b.static.Values[name], Origin: b.origin[name], Problem: problem})
+	value := b.static.Values[name]
+	if k := brokerCatalog().byName[name]; k != nil && k.typ == Password {
+		value = "[hidden]"
+	}
+	b.errs = append(b.errs, &ValueError{Key: name, Value: value, Origin: b.origin[name], Problem: problem})
 }
 
 // readStatic checks every given key, and takes those out that are not ours.

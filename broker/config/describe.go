@@ -40,9 +40,20 @@ func (s *Server) DescribeBroker(names []string) []Entry {
 		if len(e.Synonyms) > 0 {
 			e.Source = e.Synonyms[0].Source
 		}
+		if k.typ == Password {
+			e.hide()
+		}
 		entries = append(entries, e)
 	}
 	return entries
+}
+
+// hide takes out what nobody may see.
+func (e *Entry) hide() {
+	e.Sensitive, e.Value = true, nil
+	for i := range e.Synonyms {
+		e.Synonyms[i].Value = nil
+	}
 }
 
 // selected returns the catalog's names that are wanted, sorted.

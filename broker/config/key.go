@@ -56,7 +56,7 @@ var (
 		return newCatalog(topicLogKeys(), topicCleanKeys(), topicMessageKeys(), topicReplicaKeys(), topicRemoteKeys(), topicLegacyKeys(), topicOwnKeys())
 	})
 	brokerCatalog = sync.OnceValue(func() catalog {
-		return newCatalog(serverKeys(), topicDefaultKeys(), socketKeys(), logKeys(), rollKeys(), cleanerKeys(), cleanerWorkKeys(), messageKeys(), internalTopicKeys(), groupKeys(), transactionKeys(), idleKeys())
+		return newCatalog(serverKeys(), topicDefaultKeys(), socketKeys(), logKeys(), rollKeys(), cleanerKeys(), cleanerWorkKeys(), messageKeys(), internalTopicKeys(), groupKeys(), transactionKeys(), idleKeys(), zookeeperKeys())
 	})
 	unsupportedCatalog = sync.OnceValue(unsupported)
 )

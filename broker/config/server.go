@@ -77,6 +77,9 @@ type Server struct {
 	// FastBoot is gregor.fast.boot: logs are opened without checking them.
 	FastBoot bool
 
+	// ZooKeeper is where the metadata is, if not in the data directory.
+	ZooKeeper ZooKeeper
+
 	// Defaults is the configuration of a topic without keys of its own.
 	Defaults Topic
 

@@ -97,7 +97,7 @@ func TestEveryWrongKeyIsReported(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	_, report, err := NewServer(Layer{Origin: "f", Repeated: []string{"num.partitions"}, Values: map[string]string{
-		"num.partitions": "2", "log.retention.hour": "1", "zookeeper.connect": "z:2181", "retention.ms": "5", "offsets.topic.replication.factor": "2", "transaction.state.log.min.isr": "1",
+		"num.partitions": "2", "log.retention.hour": "1", "zookeeper.sync.time.ms": "2000", "retention.ms": "5", "offsets.topic.replication.factor": "2", "transaction.state.log.min.isr": "1",
 		"group.initial.rebalance.delay.ms": "3000", "listener.name.internal.ssl.keystore.location": "k", "frobnicate": "1",
 	}})
 	if err != nil {
@@ -113,7 +113,7 @@ log.retention.hour: is not a key of Kafka or gregor and is ignored; did you mean
 num.partitions: is given more than once; the last value counts
 offsets.topic.replication.factor: has no effect: ` + noReplicas + `
 retention.ms: is a topic's key and is ignored here; the broker's default for it is log.retention.ms
-zookeeper.connect: is not supported: no ZooKeeper is used: topics and settings are kept in the data directory`
+zookeeper.sync.time.ms: is not supported: ` + noZooKeeper
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -128,15 +128,14 @@ func TestStockProperties(t *testing.T) {
 		"log.retention.hours": "168", "log.retention.check.interval.ms": "300000", "zookeeper.connect": "localhost:2181",
 		"zookeeper.connection.timeout.ms": "18000", "group.initial.rebalance.delay.ms": "0",
 	}})
-	if err != nil || s.LogDir != "/tmp/kafka-logs" {
+	if err != nil || s.LogDir != "/tmp/kafka-logs" || s.ZooKeeper.Connect != "localhost:2181" || s.ZooKeeper.ConnectionTimeout != 18*time.Second {
 		t.Fatal(s, err)
 	}
 	var lines []string
 	for _, n := range report.Grouped() {
 		lines = append(lines, n.String())
 	}
-	want := `num.io.threads, num.network.threads: is not supported: ` + noThreads + `
-zookeeper.connect, zookeeper.connection.timeout.ms: is not supported: ` + noZooKeeper
+	want := `num.io.threads, num.network.threads: is not supported: ` + noThreads
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

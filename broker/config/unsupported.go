@@ -4,7 +4,7 @@ import "strings"
 
 // What happens instead of what a key of Kafka asks for.
 const (
-	noZooKeeper = "no ZooKeeper is used: topics and settings are kept in the data directory"
+	noZooKeeper = "the client of ZooKeeper here has no such setting"
 	noQuorum    = "no controller quorum is used: topics and settings are kept in the data directory"
 	noTLS       = "TLS is not built yet: listeners are PLAINTEXT"
 	noSASL      = "authentication is not built yet: every client is let in"
@@ -77,11 +77,7 @@ replica.lag.max.messages replica.selector.class replica.socket.receive.buffer.by
 reserved.broker.max.id security.inter.broker.protocol unclean.leader.election.interval.ms
 `
 	keysNoZooKeeper = `
-zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
-zookeeper.metadata.migration.enable zookeeper.session.timeout.ms zookeeper.set.acl zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable
-zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location
-zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol
-zookeeper.ssl.truststore.location zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
+zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable zookeeper.sync.time.ms
 `
 	keysNoQuorum = `
 broker.heartbeat.interval.ms broker.session.timeout.ms controller.listener.names controller.performance.always.log.threshold.ms
