@@ -16,6 +16,12 @@ import (
 // (KIP-339). Resources are topics, this broker by its id, and with the empty name all brokers. A resource is changed as a whole or not at all, and
 // each fails by itself. What is answered without an error is durable and in force.
 
+// Types of resources by Kafka's names for them, where kmsg has others.
+const (
+	resourceClientMetrics = kmsg.ConfigResourceTypeClientMetrics
+	resourceGroup         = kmsg.ConfigResourceTypeGroupConfig
+)
+
 // maxConfigValue is the longest value that Kafka keeps, in bytes.
 const maxConfigValue = 32767
 
@@ -79,6 +85,10 @@ func (b *Broker) alterResource(ctx context.Context, res resource, twice, validat
 			}
 		}
 		return b.alterBroker(ctx, res.name, validateOnly, change)
+	case resourceClientMetrics:
+		return b.alterClientMetrics(ctx, res.name, validateOnly, change)
+	case resourceGroup:
+		return b.alterGroupKeys(ctx, res.name, validateOnly, change)
 	case kmsg.ConfigResourceTypeBrokerLogger:
 		return refuse(kerr.InvalidConfig, "There are no loggers with levels of their own.")
 	}

@@ -62,6 +62,8 @@ type Broker struct {
 	builders       sync.Pool // of *batch.Builder
 	sessions       *fetchsession.Cache
 	quotas         *quota.Manager
+	clientMetrics  clientMetrics
+	groupConfigs   groupConfigs
 	topics         *catalog
 	diskAlarm      diskAlarm
 	topicAlarm     alarm // topics that cannot be made

@@ -39,7 +39,10 @@ func (b *Broker) loadQuotas(ctx context.Context) error {
 		}
 		b.quotas.Set(e, b.quotaValues(one))
 	}
-	return nil
+	if err := b.loadClientMetrics(ctx); err != nil {
+		return err
+	}
+	return b.loadGroupConfigs(ctx)
 }
 
 // quotaValues are the quotas among the settings of an entity.

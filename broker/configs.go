@@ -69,6 +69,16 @@ func (b *Broker) describeResource(ctx context.Context, in *kmsg.DescribeConfigsR
 			return nil, err
 		}
 		return b.describeBroker(names), nil
+	case resourceClientMetrics:
+		if in.ResourceName == "" {
+			return nil, refuse(kerr.InvalidRequest, "Client metrics subscription name must not be empty")
+		}
+		return config.DescribeClientMetrics(b.clientMetrics.own(in.ResourceName), names), nil
+	case resourceGroup:
+		if in.ResourceName == "" {
+			return nil, refuse(kerr.InvalidRequest, "Group name must not be empty")
+		}
+		return b.settings().DescribeGroup(b.groupConfigs.own(in.ResourceName), names), nil
 	case kmsg.ConfigResourceTypeBrokerLogger:
 		// There are no loggers with levels of their own.
 		return nil, b.checkBrokerName(in.ResourceName)

@@ -12,17 +12,16 @@ import (
 )
 
 // ListConfigResources (key 74), versions 0 and 1: the resources whose configuration can be described. v0 asks for client metrics only (KIP-714's
-// subscriptions, of which there are none), v1 names the types; none means all (KIP-1142).
+// subscriptions), v1 names the types; none means all (KIP-1142).
 
 func (b *Broker) handleListConfigResources(_ context.Context, _ *wire.Request, r *kmsg.ListConfigResourcesRequest) kmsg.Response {
 	resp := kmsg.NewPtrListConfigResourcesResponse()
 	resp.ConfigResources = []kmsg.ListConfigResourcesResponseConfigResource{}
-	const clientMetrics, group = 16, 32
-	known := []int8{int8(kmsg.ConfigResourceTypeTopic), int8(kmsg.ConfigResourceTypeBroker), int8(kmsg.ConfigResourceTypeBrokerLogger), clientMetrics, group}
+	known := []int8{int8(kmsg.ConfigResourceTypeTopic), int8(kmsg.ConfigResourceTypeBroker), int8(kmsg.ConfigResourceTypeBrokerLogger), int8(resourceClientMetrics), int8(resourceGroup)}
 	kinds := r.ResourceTypes
 	switch {
 	case r.Version == 0:
-		kinds = []int8{clientMetrics}
+		kinds = []int8{int8(resourceClientMetrics)}
 	case len(kinds) == 0:
 		kinds = known
 	}
@@ -44,7 +43,7 @@ func (b *Broker) handleListConfigResources(_ context.Context, _ *wire.Request, r
 	return resp
 }
 
-// configResources are the names of one type. Groups and client metrics have no configurations here.
+// configResources are the names of one type; of groups and client metrics those that have keys.
 func (b *Broker) configResources(kind kmsg.ConfigResourceType) (names []string) {
 	switch kind {
 	case kmsg.ConfigResourceTypeTopic:
@@ -53,6 +52,13 @@ func (b *Broker) configResources(kind kmsg.ConfigResourceType) (names []string) 
 		}
 	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger:
 		names = append(names, controller.BrokerName(b.nodeID))
+	case resourceClientMetrics:
+		all, _ := b.clientMetrics.subscriptions()
+		for i := range all {
+			names = append(names, all[i].name)
+		}
+	case resourceGroup:
+		names = b.groupConfigs.names()
 	}
 	return names
 }

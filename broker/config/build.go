@@ -132,6 +132,8 @@ func (b *builder) readStatic() {
 		}
 		v, _, problem := k.parse(b.static.Values[name])
 		switch {
+		case k.refused != "":
+			b.fail(name, k.refused)
 		case problem != "":
 			b.fail(name, k.explain(problem))
 		case k.idle != "" && format(v) != k.moot && format(v) != k.def:
@@ -153,12 +155,8 @@ func (k *key) explain(problem string) string {
 }
 
 func (b *builder) unused(name string) {
-	if text, ok := unsupportedCatalog()[name]; ok {
-		b.note(name, "is not supported: "+text, false)
-		return
-	}
-	if text, ok := unsupportedPrefix(name); ok {
-		b.note(name, "is not supported: "+text, false)
+	if text, ok := acceptedPrefix(name); ok {
+		b.note(name, "has no effect: "+text, false)
 		return
 	}
 	if k, ok := topicCatalog().byName[name]; ok {

@@ -1,10 +1,16 @@
 package config
 
+import "slices"
+
 // DescribeTopic returns the entries of a topic with the given keys of its own, sorted by name: those named, or all for nil names. Unknown names
 // are left out. Names, values, sources and synonyms are those that Kafka gives; a default that is computed from several broker keys
 // (retention.ms from log.retention.hours) has no synonyms, as in Kafka.
 func (s *Server) DescribeTopic(overrides map[string]string, names []string) []Entry {
-	c := topicCatalog()
+	return s.describeOwn(topicCatalog(), SourceTopic, overrides, names)
+}
+
+// describeOwn describes a thing with keys of its own, from the given source, over the broker's.
+func (s *Server) describeOwn(c catalog, source Source, overrides map[string]string, names []string) []Entry {
 	var entries []Entry
 	for _, name := range selected(c, names) {
 		k := c.byName[name]
@@ -15,7 +21,7 @@ func (s *Server) DescribeTopic(overrides map[string]string, names []string) []En
 		e := Entry{Name: name, Type: k.typ, Documentation: k.doc, Source: SourceDefault}
 		e.Value = text(s.topicValue(k, overrides))
 		if isOwn {
-			e.Synonyms = append(e.Synonyms, Synonym{Name: name, Value: e.Value, Source: SourceTopic})
+			e.Synonyms = append(e.Synonyms, Synonym{Name: name, Value: e.Value, Source: source})
 		}
 		if len(k.from) > 0 {
 			e.Synonyms = append(e.Synonyms, s.synonyms(k.from[0].name)...)
@@ -34,6 +40,9 @@ func (s *Server) DescribeBroker(names []string) []Entry {
 	entries := make([]Entry, 0, len(c.names))
 	for _, name := range selected(c, names) {
 		k := c.byName[name]
+		if names == nil && k.hidden && !s.given(name) {
+			continue
+		}
 		e := Entry{Name: name, Type: k.typ, ReadOnly: !k.dynamic, Documentation: k.doc, Source: SourceDefault}
 		e.Value = text(s.values[name])
 		e.Synonyms = s.synonyms(name)
@@ -54,6 +63,11 @@ func (e *Entry) hide() {
 	for i := range e.Synonyms {
 		e.Synonyms[i].Value = nil
 	}
+}
+
+// given says whether a layer has the key.
+func (s *Server) given(name string) bool {
+	return slices.ContainsFunc(s.layers, func(l Layer) bool { _, ok := l.Values[name]; return ok })
 }
 
 // selected returns the catalog's names that are wanted, sorted.

@@ -87,6 +87,8 @@ func kafkaSettings() map[string]string {
 		"message.max.bytes": "2000000", "log.segment.bytes": "2000000", "log.cleanup.policy": "delete,compact", "auto.create.topics.enable": "false",
 		"num.partitions": "1", "offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1",
 		"transaction.state.log.min.isr": "1", "log.dirs": "/data", "node.id": "1",
+		"controller.listener.names": "CONTROLLER", "controller.quorum.voters": "1@127.0.0.1:47393", "process.roles": "broker,controller",
+		"share.coordinator.state.topic.min.isr": "1", "share.coordinator.state.topic.replication.factor": "1",
 	}
 }
 
@@ -145,7 +147,7 @@ func TestDescribeBrokerAsKafka(t *testing.T) {
 			compared++
 		}
 	}
-	if compared < 70 {
+	if compared < 340 {
 		t.Errorf("only %d keys compared", compared)
 	}
 }

@@ -5,6 +5,7 @@ type Type int8
 
 // Types as DescribeConfigs numbers them.
 const (
+	Untyped  Type = 0
 	Boolean  Type = 1
 	String   Type = 2
 	Int      Type = 3
@@ -50,6 +51,9 @@ const (
 	SourceDynamicDefault Source = 3
 	SourceStatic         Source = 4
 	SourceDefault        Source = 5
+	SourceLogger         Source = 6
+	SourceClientMetrics  Source = 7
+	SourceGroup          Source = 8
 )
 
 // Entry is one key of a DescribeConfigs answer.

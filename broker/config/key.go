@@ -22,7 +22,9 @@ type key struct {
 	moot string
 	// from are the broker keys that a topic key takes its default from, the first that has a value counts.
 	from []link
-	// hidden topic keys are shown only when the topic has them.
+	// refused says why the broker does not start with the key.
+	refused string
+	// hidden keys are shown only when the topic has them, or when they were given for the broker or are asked for by name.
 	hidden bool
 }
 
@@ -42,6 +44,9 @@ func newCatalog(lists ...[]key) catalog {
 	c := catalog{byName: map[string]*key{}}
 	for _, list := range lists {
 		for i := range list {
+			if c.byName[list[i].name] != nil {
+				continue // of two tables the first counts: accepted.txt may lag behind
+			}
 			c.byName[list[i].name] = &list[i]
 			c.names = append(c.names, list[i].name)
 		}
@@ -56,9 +61,10 @@ var (
 		return newCatalog(topicLogKeys(), topicCleanKeys(), topicMessageKeys(), topicReplicaKeys(), topicRemoteKeys(), topicLegacyKeys(), topicOwnKeys())
 	})
 	brokerCatalog = sync.OnceValue(func() catalog {
-		return newCatalog(serverKeys(), topicDefaultKeys(), socketKeys(), logKeys(), rollKeys(), cleanerKeys(), cleanerWorkKeys(), messageKeys(), internalTopicKeys(), groupKeys(), transactionKeys(), idleKeys(), zookeeperKeys())
+		return newCatalog(serverKeys(), topicDefaultKeys(), socketKeys(), logKeys(), rollKeys(), cleanerKeys(), cleanerWorkKeys(), messageKeys(), internalTopicKeys(), groupKeys(), transactionKeys(), idleKeys(), zookeeperKeys(), acceptedKeys())
 	})
-	unsupportedCatalog = sync.OnceValue(unsupported)
+	clientMetricsCatalog = sync.OnceValue(func() catalog { return newCatalog(clientMetricsKeys()) })
+	groupCatalog         = sync.OnceValue(func() catalog { return newCatalog(groupOwnKeys()) })
 )
 
 // fallbacks returns the broker keys that stand in for each other, in the order in which DescribeConfigs lists them.

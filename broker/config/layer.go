@@ -33,9 +33,6 @@ const environmentPrefix = "GREGOR_"
 func Environment(environ []string) (layer Layer, unknown []string) {
 	layer = Layer{Origin: "environment", Values: map[string]string{}}
 	names := map[string]string{}
-	for name := range unsupportedCatalog() {
-		names[variable(name)] = name
-	}
 	for _, name := range brokerCatalog().names {
 		names[variable(name)] = name
 	}

@@ -11,9 +11,6 @@ func Nearest(name string) string {
 	for _, known := range brokerCatalog().names {
 		consider(known)
 	}
-	for known := range unsupportedCatalog() {
-		consider(known)
-	}
 	return best
 }
 
