@@ -59,15 +59,27 @@ func (b *Broker) handleIncrementalAlterConfigs(ctx context.Context, _ *wire.Requ
 	for i := range r.Resources {
 		in := &r.Resources[i]
 		res := resource{in.ResourceType, in.ResourceName}
-		err := b.alterResource(ctx, res, twice[res], r.ValidateOnly, func(own map[string]string, look func(string) *config.Entry) (map[string]string, error) {
-			return increment(own, in.Configs, look)
-		})
+		err := b.incrementResource(ctx, in, twice[res], r.ValidateOnly)
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = in.ResourceType, in.ResourceName
 		out.ErrorCode, out.ErrorMessage = code(err), errorText(err)
 		resp.Resources = append(resp.Resources, out)
 	}
 	return resp
+}
+
+// incrementResource changes single keys of one resource.
+func (b *Broker) incrementResource(ctx context.Context, in *kmsg.IncrementalAlterConfigsRequestResource, twice, validateOnly bool) error {
+	if in.ResourceType == kmsg.ConfigResourceTypeBrokerLogger && !twice {
+		if err := b.checkLoggerNode(in.ResourceName); err != nil {
+			return err
+		}
+		return b.alterLoggers(in.Configs, validateOnly)
+	}
+	res := resource{in.ResourceType, in.ResourceName}
+	return b.alterResource(ctx, res, twice, validateOnly, func(own map[string]string, look func(string) *config.Entry) (map[string]string, error) {
+		return increment(own, in.Configs, look)
+	})
 }
 
 // alterResource changes one resource.
@@ -89,8 +101,6 @@ func (b *Broker) alterResource(ctx context.Context, res resource, twice, validat
 		return b.alterClientMetrics(ctx, res.name, validateOnly, change)
 	case resourceGroup:
 		return b.alterGroupKeys(ctx, res.name, validateOnly, change)
-	case kmsg.ConfigResourceTypeBrokerLogger:
-		return refuse(kerr.InvalidConfig, "There are no loggers with levels of their own.")
 	}
 	return unsupportedResource(res.kind)
 }

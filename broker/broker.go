@@ -19,6 +19,7 @@ import (
 	"gregor/broker/config"
 	"gregor/broker/controller"
 	"gregor/broker/fetchsession"
+	"gregor/broker/loglevel"
 	"gregor/broker/meta"
 	"gregor/broker/quota"
 	"gregor/broker/twophase"
@@ -50,7 +51,8 @@ var ErrStarted = errors.New("broker was started or shut down before; make a new 
 // Broker is one Kafka broker.
 type Broker struct {
 	conf   *config.Server
-	logger *slog.Logger
+	levels *loglevel.Levels
+	logger *slog.Logger // that of logOfBroker
 	fs     vfs.FS
 	now    func() time.Time
 
@@ -120,7 +122,7 @@ func New(c Config) (*Broker, error) {
 	b := &Broker{
 		conf:         conf,
 		layers:       layers,
-		logger:       c.Logger,
+		levels:       newLevels(c.Logger),
 		fs:           c.FS,
 		now:          c.Now,
 		softwareName: softwareNamePattern(),
@@ -132,9 +134,7 @@ func New(c Config) (*Broker, error) {
 		stopping:     make(chan struct{}),
 		done:         make(chan struct{}),
 	}
-	if b.logger == nil {
-		b.logger = slog.New(slog.DiscardHandler)
-	}
+	b.logger = b.levels.Logger(logOfBroker)
 	if b.fs == nil {
 		b.fs = vfs.OS()
 	}
@@ -194,7 +194,7 @@ func (b *Broker) listen() error {
 	var err error
 	b.server, err = wire.New(wire.Config{
 		Handler:       b,
-		Logger:        b.logger,
+		Logger:        b.levels.Logger(logOfWire),
 		Supports:      b.supports,
 		NewBody:       twophase.NewBody,
 		Delay:         func(peer netip.Addr) time.Duration { return b.quotas.Connect(peer.String(), time.Now()) },

@@ -80,8 +80,13 @@ func (b *Broker) describeResource(ctx context.Context, in *kmsg.DescribeConfigsR
 		}
 		return b.settings().DescribeGroup(b.groupConfigs.own(in.ResourceName), names), nil
 	case kmsg.ConfigResourceTypeBrokerLogger:
-		// There are no loggers with levels of their own.
-		return nil, b.checkBrokerName(in.ResourceName)
+		if in.ResourceName == "" {
+			return nil, refuse(kerr.InvalidRequest, "Broker id must not be empty")
+		}
+		if err := b.checkBrokerName(in.ResourceName); err != nil {
+			return nil, err
+		}
+		return b.describeLoggers(names), nil
 	}
 	return nil, unsupportedResource(in.ResourceType)
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -171,5 +172,60 @@ func TestGroupConfigs(t *testing.T) {
 	}
 	if got := c.increment(resourceGroup, "g1", false, remove(consumer), remove(reset)); got != altered || c.listed(32) != "" {
 		t.Errorf("%s, listed %s", got, c.listed(32))
+	}
+}
+
+// What Apache Kafka 4.4.0 answers.
+func TestLoggers(t *testing.T) {
+	var out syncBuffer
+	b := newBroker(t, Config{Logger: slog.New(slog.NewTextHandler(&out, nil))}, t.TempDir())
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.stopClean)
+	c := b.dial()
+	const logger = kmsg.ConfigResourceTypeBrokerLogger
+	const levels = "Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
+	null := set("root", "")
+	null.Value = nil
+	if got, want := c.shown(logger, "0"), "gregor.broker=INFO 6\ngregor.controller=INFO 6\ngregor.log=INFO 6\ngregor.wire=INFO 6\nroot=INFO 6"; got != want {
+		t.Errorf("got %s", got)
+	}
+	for i, s := range []resourceStep{
+		{operations{set("root", "ERROR"), set("gregor.wire", "DEBUG")}, altered},
+		{operations{set("root", "debug")}, "40 Cannot set the log level of root to debug as it is not a supported log level. " + levels},
+		{operations{set("nope", "TRACE")}, "40 Logger nope does not exist!"},
+		{operations{remove("nope")}, "40 Logger nope does not exist!"},
+		{operations{set("root", "INFO"), set("nope", "WARN")}, "40 Logger nope does not exist!"},
+		{operations{add("root", "INFO")}, "42 APPEND operation is not allowed for the BROKER_LOGGER resource"},
+		{operations{subtract("root", "INFO")}, "42 SUBTRACT operation is not allowed for the BROKER_LOGGER resource"},
+		{operations{null}, "42 Null value not supported for : root"},
+		{operations{remove("root")}, "42 Removing the log level of the root logger is not allowed"},
+		{operations{set("root", "INFO"), set("root", "WARN")}, "42 Error due to duplicate config keys"},
+	} {
+		if got := c.increment(logger, "0", false, s.ops...); got != s.want {
+			t.Errorf("step %d: got %q, want %q", i, got, s.want)
+		}
+	}
+	for got, want := range map[string]string{
+		c.increment(logger, "", false, set("root", "INFO")):  "42 Node id must be an integer, but it is: ",
+		c.increment(logger, "x", false, set("root", "INFO")): "42 Node id must be an integer, but it is: x",
+		c.increment(logger, "0", true, set("root", "TRACE")): altered,
+		c.alter(logger, "0", false, "root", "INFO"):          "42 Unknown resource type 8",
+		c.shown(logger, ""):  "42 Broker id must not be empty",
+		c.shown(logger, "x"): "42 Broker id must be an integer, but it is: x",
+		c.shown(logger, "0", "root", "gregor.wire", "gregor.no"): "gregor.wire=DEBUG 6\nroot=ERROR 6",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	b.levels.Logger(logOfWire).Debug("a detail of wire")
+	b.logger.Warn("a warning of the broker")
+	if got := out.String(); !strings.Contains(got, "a detail of wire") || strings.Contains(got, "a warning of the broker") {
+		t.Errorf("logged %s", got)
+	}
+	if got := c.increment(logger, "0", false, remove("gregor.wire")); got != altered || c.shown(logger, "0", "gregor.wire") != "gregor.wire=ERROR 6" {
+		t.Error(got, c.shown(logger, "0", "gregor.wire"))
 	}
 }

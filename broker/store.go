@@ -26,7 +26,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 		Options: logdir.Options{
 			FS:                 b.fs,
 			BrokerID:           b.conf.NodeID,
-			Logger:             b.logger,
+			Logger:             b.levels.Logger(logOfStore),
 			Now:                b.now,
 			Parallel:           max(int(b.conf.RecoveryThreads), 2*runtime.GOMAXPROCS(0)), // Kafka's default leaves cores idle
 			FastBoot:           b.conf.FastBoot,
@@ -81,7 +81,7 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 		Replication: b.conf.DefaultReplicationFactor,
 		CheckConfig: b.checkTopicConfig,
 		Now:         b.now,
-		Logger:      b.logger,
+		Logger:      b.levels.Logger(logOfController),
 	})
 	if err != nil {
 		return nil, err
