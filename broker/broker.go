@@ -89,6 +89,7 @@ type Broker struct {
 	nodeID    int32 // broker.id, or what the data directory says
 	clusterID string
 	view      atomic.Pointer[view] // who else is there
+	others    asker
 	tree      meta.Tree
 	control   *controller.Controller
 	dir       *logdir.Set
@@ -149,6 +150,7 @@ func New(c Config) (*Broker, error) {
 	b.groups = newCoordinator(b)
 	b.cleaner = newCleaner(b)
 	b.txns = newTxnCoordinator(b)
+	b.others = b.newAsker()
 	b.apis = b.apiTable()
 	b.byKey = indexAPIs(b.apis)
 	if n := conf.Defaults.MinInsyncReplicas; n > 1 {
@@ -290,6 +292,7 @@ func (b *Broker) closeAll(ctx context.Context) error {
 	if b.server != nil {
 		keep("closing connections", b.server.Shutdown(ctx))
 	}
+	keep("closing connections to other brokers", b.others.Close())
 	b.txns.close()
 	b.groups.close()
 	if b.dir != nil {

@@ -18,7 +18,8 @@ type stateLoop struct {
 	// ready are logs with writes that may be durable.
 	readyMu sync.Mutex
 	ready   []*stateLog
-	wakeups chan struct{} // capacity 1: there is something in ready, or an earlier timer
+	errands []func()      // to be run on goroutines of their own
+	wakeups chan struct{} // capacity 1: there is something in ready or errands, or an earlier timer
 
 	ctx     context.Context // ends with close
 	cancel  context.CancelFunc
@@ -107,6 +108,7 @@ func (l *stateLoop) run() {
 		case <-timer.C:
 		}
 		l.completeReady()
+		l.runErrands()
 		timer.Reset(l.fire())
 	}
 }
@@ -116,6 +118,24 @@ func (l *stateLoop) wake() {
 	select {
 	case l.wakeups <- struct{}{}:
 	default:
+	}
+}
+
+// async runs f on a goroutine that close waits for. It ends with ctx. After close it is not run.
+func (l *stateLoop) async(f func()) {
+	l.readyMu.Lock()
+	l.errands = append(l.errands, f)
+	l.readyMu.Unlock()
+	l.wake()
+}
+
+func (l *stateLoop) runErrands() {
+	l.readyMu.Lock()
+	errands := l.errands
+	l.errands = nil
+	l.readyMu.Unlock()
+	for _, f := range errands {
+		l.running.Go(f)
 	}
 }
 

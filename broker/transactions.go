@@ -13,7 +13,7 @@ import (
 //   - A transactional id lives in the partition of __transaction_state that it hashes to, in memory as a txn.Txn behind a lock of its own.
 //   - An event runs on the goroutine of the connection that brings it. What it writes is appended under the id's lock; when the high watermark has
 //     passed that, the coordinator's goroutine tells the Txn, which answers and asks for markers.
-//   - Markers are appended under the id's lock too, and followed like any write. Those of __consumer_offsets are told to the groups when
+//   - Markers are appended under the id's lock too, and followed like any write; those of partitions that other brokers lead are sent there. Those of __consumer_offsets are told to the groups when
 //     they are durable, before they count as written.
 //   - Producers write their batches, and groups the offsets of a transaction, under the id's lock while the Txn admits them: none comes after its
 //     marker. No request between brokers and no guard in the log is needed for that while the coordinator and all partitions are here.
@@ -30,10 +30,12 @@ type txnCoordinator struct {
 	conf   txn.Config
 	stateLoop
 	stateTopic[*txnPartition]
+	markers markerQueue
 }
 
 func newTxnCoordinator(b *Broker) *txnCoordinator {
 	c := &txnCoordinator{broker: b, conf: txnConfig(b.conf)}
+	c.markers.waiting, c.markers.busy = make(map[int32][]sentMarker), make(map[int32]bool)
 	c.stateLoop.init()
 	c.stateTopic.init(b, &c.stateLoop, txnTopic, c.newTopic, func() *txnPartition {
 		return &txnPartition{c: c, slots: make(map[string]*txnSlot)}

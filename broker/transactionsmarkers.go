@@ -37,11 +37,21 @@ type marked struct{ err *kerr.Error }
 // markOne appends one marker and follows it. It returns how it ended if it ended at once.
 func (s *txnSlot) markOne(m *txn.Markers, mark *txnMark) *marked {
 	b := s.p.broker
-	t := b.topics.name(mark.at.Topic)
-	if t == nil || t.partition(mark.at.Number) == nil {
-		return &marked{} // deleted: there is nobody to see it
+	epoch, err := s.p.ledUnder()
+	if err != nil {
+		return &marked{kafkaError(err)}
 	}
-	err := s.appendMarker(t.partition(mark.at.Number), m, mark)
+	marker := producer.Marker{ProducerID: m.Producer.ID, Epoch: m.Producer.Epoch, CoordinatorEpoch: epoch, Commit: m.Commit, Version: m.Version}
+	part := b.partitionAt(mark.at)
+	if part == nil {
+		s.p.c.sendMarker(nowhere, sentMarker{mark, marker})
+		return nil
+	}
+	if l := part.lead.Load(); !l.led && l.leader != noLeader {
+		s.p.c.sendMarker(l.leader, sentMarker{mark, marker})
+		return nil
+	}
+	_, err = b.appendMarker(part, marker, mark)
 	switch {
 	case err == nil:
 		return nil
@@ -56,14 +66,10 @@ func (s *txnSlot) markOne(m *txn.Markers, mark *txnMark) *marked {
 	return &marked{kafkaError(err)}
 }
 
-// appendMarker writes a marker into a partition that this broker leads, and follows it.
-func (s *txnSlot) appendMarker(part *partition, m *txn.Markers, mark *txnMark) error {
-	epoch, err := s.p.ledUnder()
-	if err != nil {
-		return err
+// partitionAt finds a partition, nil when it is not known.
+func (b *Broker) partitionAt(at txn.Partition) *partition {
+	if t := b.topics.name(at.Topic); t != nil {
+		return t.partition(at.Number)
 	}
-	_, err = s.p.broker.appendMarker(part, producer.Marker{
-		ProducerID: m.Producer.ID, Epoch: m.Producer.Epoch, CoordinatorEpoch: epoch, Commit: m.Commit, Version: m.Version,
-	}, mark)
-	return err
+	return nil
 }
