@@ -92,9 +92,9 @@ func (s *Server) admit(nc net.Conn, name string) bool {
 		s.mu.Lock()
 		delete(s.conns, c)
 		s.mu.Unlock()
-		s.count.connections.Add(-1)
 		s.leave()
 		s.leaveIP(ip)
+		s.count.connections.Add(-1) // last: who sees it gone may take its place
 	}()
 	return true
 }

@@ -285,12 +285,12 @@ func until(t testing.TB, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(patience)
 	for !cond() {
 		select {
 		case <-tick.C:
 		case <-timeout:
-			t.Fatal("condition not met in 10 s")
+			t.Fatalf("condition not met in %v", patience)
 		}
 	}
 }

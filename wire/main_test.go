@@ -36,6 +36,9 @@ func echo(_ context.Context, req *Request) Reply {
 	return Reply{Body: Message(req.Body.ResponseKind())}
 }
 
+// patience is how long a test waits for what must come. It is long, since a machine may be busy, and never waited for in vain but by a test that fails.
+const patience = 2 * time.Minute
+
 // running starts a server on loopback that ends with the test.
 func running(t testing.TB, cfg Config) (*Server, string) {
 	t.Helper()
@@ -45,6 +48,19 @@ func running(t testing.TB, cfg Config) (*Server, string) {
 // stalling starts a server whose stall window is another.
 func stalling(t testing.TB, cfg Config, stall time.Duration) (*Server, string) {
 	t.Helper()
+	s := prepared(t, cfg, stall)
+	s.plain = strings.HasPrefix(t.Name(), "TestWithoutRawSide")
+	addr, err := s.Listen("PLAINTEXT", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve()
+	return s, addr.String()
+}
+
+// prepared is a server that listens nowhere yet and ends with the test.
+func prepared(t testing.TB, cfg Config, stall time.Duration) *Server {
+	t.Helper()
 	if cfg.Supports == nil {
 		cfg.Supports = supportsAll
 	}
@@ -53,14 +69,8 @@ func stalling(t testing.TB, cfg Config, stall time.Duration) (*Server, string) {
 		t.Fatal(err)
 	}
 	s.stall = stall
-	s.plain = strings.HasPrefix(t.Name(), "TestWithoutRawSide")
-	addr, err := s.Listen("PLAINTEXT", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Serve()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -69,7 +79,7 @@ func stalling(t testing.TB, cfg Config, stall time.Duration) (*Server, string) {
 			t.Errorf("QueuedBytes is %d after the end, want 0", q)
 		}
 	})
-	return s, addr.String()
+	return s
 }
 
 // client speaks raw frames.
@@ -85,7 +95,7 @@ func dial(t testing.TB, addr string) client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(60 * time.Second))
+	nc.SetDeadline(time.Now().Add(patience))
 	return client{t, nc}
 }
 
@@ -159,7 +169,7 @@ type promise struct {
 }
 
 func newPromise(ctx context.Context, req *Request) *promise {
-	return &promise{wake: req.Wake, ctx: ctx, deadline: time.Now().Add(time.Minute), cancelled: make(chan struct{})}
+	return &promise{wake: req.Wake, ctx: ctx, deadline: time.Now().Add(time.Hour), cancelled: make(chan struct{})}
 }
 
 func (p *promise) Poll(now time.Time) (Reply, bool) {
@@ -214,7 +224,7 @@ func (l *lines) next(t testing.TB) string {
 	t.Helper()
 	select {
 	case <-l.c:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no log line")
 	}
 	l.mu.Lock()
@@ -226,7 +236,7 @@ func waitFor(t testing.TB, what string, ch <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ch:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("timed out waiting for %s", what)
 	}
 }

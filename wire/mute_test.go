@@ -11,14 +11,11 @@ import (
 )
 
 // TestMute: the answer comes at once and says how long the client has to be quiet; what it sent behind is handled when that is over, also when nothing
-// else happens on the connection, and that the connection was quiet is not held against it.
+// else happens on the connection.
 func TestMute(t *testing.T) {
 	const mute = 150 * time.Millisecond
 	handled := make(chan time.Time, 2)
-	_, addr := running(t, Config{IdleTimeout: 120 * time.Millisecond, Handler: handlerFunc(func(_ context.Context, req *Request) Reply {
-		handled <- time.Now()
-		return Reply{Body: Message(req.Body.ResponseKind()), Mute: mute}
-	})})
+	_, addr := running(t, Config{Handler: muting(mute, handled)})
 	c := dial(t, addr)
 	c.send(frame(metadataRequest(), 1), frame(metadataRequest(), 2))
 	_, body := c.recv()
@@ -26,16 +23,44 @@ func TestMute(t *testing.T) {
 	if err := resp.ReadFrom(body[1:]); err != nil || resp.ThrottleMillis != int32(mute.Milliseconds()) {
 		t.Errorf("throttle time is %d ms, %v", resp.ThrottleMillis, err)
 	}
-	first := <-handled
-	select {
-	case <-handled:
-		t.Error("the second request did not wait")
-	default:
-	}
 	c.recvIDs(2)
+	first := <-handled
 	if waited := (<-handled).Sub(first); waited < mute {
 		t.Errorf("the second request was handled after %v, want %v", waited, mute)
 	}
+}
+
+// muting asks for quiet after each request.
+func muting(mute time.Duration, handled chan<- time.Time) handlerFunc {
+	return func(_ context.Context, req *Request) Reply {
+		handled <- time.Now()
+		return Reply{Body: Message(req.Body.ResponseKind()), Mute: mute}
+	}
+}
+
+// TestMuteIsNotIdle: that a connection was quiet is not held against it.
+func TestMuteIsNotIdle(t *testing.T) {
+	const mute, idle = 150 * time.Millisecond, 120 * time.Millisecond
+	handled := make(chan time.Time, 3)
+	bubble(t, Config{IdleTimeout: idle, Handler: muting(mute, handled)}, stallWindow, func(t *testing.T, _ *Server, dial func() client) {
+		c, start := dial(), time.Now()
+		c.send(frame(metadataRequest(), 1), frame(metadataRequest(), 2))
+		c.recvIDs(1)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("the answer came after %v", d)
+		}
+		c.recvIDs(2)
+		<-time.After(mute + idle - time.Millisecond) // in the bubble
+		c.send(frame(metadataRequest(), 3))
+		c.recvIDs(3)
+		for _, want := range []time.Duration{0, mute, 2*mute + idle - time.Millisecond} {
+			if got := (<-handled).Sub(start); got != want {
+				t.Errorf("handled after %v, want %v", got, want)
+			}
+		}
+		<-time.After(mute + idle) // in the bubble
+		c.closed()
+	})
 }
 
 // TestMuteWithoutAnswer: acks 0 has no answer, and its connection is held up too.

@@ -167,7 +167,7 @@ func TestSectionsAreReleasedWhenTheReaderLeaves(t *testing.T) {
 	b := parts{data: data, src: file, sizes: []int{10, -8<<20 + 10}, released: new(atomic.Int64)}
 	h := newParking()
 	var pended atomic.Int64
-	s, addr := running(t, Config{IdleTimeout: 200 * time.Millisecond, Handler: handlerFunc(func(ctx context.Context, req *Request) Reply {
+	handler := handlerFunc(func(ctx context.Context, req *Request) Reply {
 		if req.Key == 1 {
 			return Reply{Body: b}
 		}
@@ -175,13 +175,12 @@ func TestSectionsAreReleasedWhenTheReaderLeaves(t *testing.T) {
 			return h.Handle(ctx, req)
 		}
 		return Reply{Body: b}
-	})})
-	slow := dial(t, addr)
-	slow.send(frame(fetchRequest(), 1))
-	until(t, func() bool { return b.released.Load() == 1 }) // by the write timeout
-	if n := s.Stats().Closed["slow reader"]; n != 1 {
-		t.Errorf("Closed: %v", s.Stats().Closed)
-	}
+	})
+	s, addr := running(t, Config{IdleTimeout: 200 * time.Millisecond, Handler: handler})
+	untilSlow(t, s, addr, func(c client) { c.Write(frame(fetchRequest(), 1)) })
+	until(t, func() bool { return b.released.Load() == 1 })
+
+	s, addr = running(t, Config{Handler: handler})
 	gone := dial(t, addr)
 	gone.send(frame(fetchRequest(), 1))
 	gone.Read(make([]byte, 1000))
@@ -201,33 +200,26 @@ func TestSectionsAreReleasedWhenTheReaderLeaves(t *testing.T) {
 
 // TestSlowReaderThatMovesStays reads a large answer in small steps, each within the timeout, for longer than the timeout.
 func TestSlowReaderThatMovesStays(t *testing.T) {
-	file, data := filled(t, 6<<20)
-	for name, src := range map[string]Source{"sendfile": file, "copy": bytes.NewReader(data)} {
-		t.Run(name, func(t *testing.T) {
-			b := parts{data: data, src: src, sizes: []int{10, -6<<20 + 10}, released: new(atomic.Int64)}
-			_, addr := running(t, Config{IdleTimeout: 150 * time.Millisecond, Handler: handlerFunc(func(ctx context.Context, req *Request) Reply {
-				return Reply{Body: b}
-			})})
-			c := dial(t, addr)
-			c.Conn.(*net.TCPConn).SetReadBuffer(32 << 10)
-			c.send(frame(fetchRequest(), 1))
-			tick := time.NewTicker(10 * time.Millisecond)
-			defer tick.Stop()
-			var got []byte
-			chunk := make([]byte, 100<<10)
-			for len(got) < 4+5+6<<20 {
-				<-tick.C
-				n, err := c.Read(chunk)
-				if err != nil {
-					t.Fatalf("after %d bytes: %v", len(got), err)
-				}
-				got = append(got, chunk[:n]...)
+	_, data := filled(t, 6<<20)
+	b := parts{data: data, src: bytes.NewReader(data), sizes: []int{10, -6<<20 + 10}, released: new(atomic.Int64)}
+	handler := handlerFunc(func(context.Context, *Request) Reply { return Reply{Body: b} })
+	bubble(t, Config{IdleTimeout: 150 * time.Millisecond, Handler: handler}, stallWindow, func(t *testing.T, _ *Server, dial func() client) {
+		c := dial()
+		c.send(frame(fetchRequest(), 1))
+		var got []byte
+		chunk := make([]byte, 50<<10)
+		for len(got) < 4+5+6<<20 {
+			<-time.After(140 * time.Millisecond) // in the bubble
+			n, err := c.Read(chunk)
+			if err != nil {
+				t.Fatalf("after %d bytes: %v", len(got), err)
 			}
-			if !bytes.Equal(got[9:], data) {
-				t.Error("the answer differs")
-			}
-		})
-	}
+			got = append(got, chunk[:n]...)
+		}
+		if !bytes.Equal(got[9:], data) {
+			t.Error("the answer differs")
+		}
+	})
 }
 
 // TestSharedFile sends from one file over many connections at the same time: they share the descriptor, not a position.

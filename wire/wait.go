@@ -123,7 +123,7 @@ func (c *conn) received(n int, err error) *ending {
 func (c *conn) arm(now time.Time, reading bool) {
 	f := &c.frame
 	at := c.lastActive.Add(c.srv.cfg.IdleTimeout)
-	if c.answers.len() > 0 || f.waiting {
+	if c.answers.len() > 0 || f.waiting || !c.quietUntil.IsZero() { // the connection is not idle, whatever its last activity: see expired
 		at = now.Add(c.srv.cfg.IdleTimeout)
 	}
 	if c.answers.len() > 0 {
