@@ -21,7 +21,8 @@
 // stateLog.flightMu, stateLoop.readyMu, timers.mu, Log.mu (leaves). No group's lock is taken under another's.
 //
 // Locks of the transaction coordinator: stateTopic's as above; txnSlot.mu, one for each transactional id (held over appends of its batches,
-// markers and records, never over a sync) > groupSlot.mu and what is below that; txnPartition.mu (leaf). No id's lock is taken under another's,
+// markers and records, never over a sync) > verifications.mu, one for each partition (held over the append of a marker, and of what another coordinator was
+// asked about) > groupSlot.mu and what is below that; txnPartition.mu (leaf). No id's lock is taken under another's,
 // nor under a group's.
 //
 // Goroutines: the ticker, the retention (retention.go), the cleaner's (cleaner.go), the group coordinator's three (timers and completed writes; loading and unloading; expiry and compaction), the transaction coordinator's two (without the third), and those of wire.Server and

@@ -23,7 +23,8 @@ type partition struct {
 	lead             atomic.Pointer[leadership]
 	producerExpiryMs int64
 	// follow tells of transaction markers that are durable; nil before the first.
-	follow atomic.Pointer[stateLog]
+	follow        atomic.Pointer[stateLog]
+	verifications verifications
 	// cleaning is the cleaner's, guarded by its lock.
 	cleaning cleaning
 }
@@ -61,9 +62,11 @@ func (b *Broker) appendBatch(p *partition, records []byte, noZstd bool, e *enlis
 		return log.Appended{}, err
 	}
 	if h.Transactional() {
-		if err := e.admit(p, &h); err != nil {
+		leave, err := e.admit(p, &h)
+		if err != nil {
 			return log.Appended{}, err
 		}
+		defer leave()
 	}
 	if conf.Magic < 2 {
 		return b.storeSet(p, records, setOptions(conf, h.Codec()))

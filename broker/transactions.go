@@ -16,7 +16,7 @@ import (
 //   - Markers are appended under the id's lock too, and followed like any write; those of partitions that other brokers lead are sent there. Those of __consumer_offsets are told to the groups when
 //     they are durable, before they count as written.
 //   - Producers write their batches, and groups the offsets of a transaction, under the id's lock while the Txn admits them: none comes after its
-//     marker. No request between brokers and no guard in the log is needed for that while the coordinator and all partitions are here.
+//     marker. Partitions that another broker leads are kept by that broker (transactionsverify.go).
 
 // txnTopic is where transactional ids are stored.
 const txnTopic = "__transaction_state"

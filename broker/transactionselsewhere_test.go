@@ -13,13 +13,19 @@ import (
 	"gregor/broker/txn"
 )
 
-// twoBrokers are two brokers on trees of their own, so that tests say who leads what; the second is the neighbour.
-func twoBrokers(t *testing.T, settings ...string) (here, there *testBroker) {
+// twoBrokers are two brokers on trees of their own, so that tests say who leads what; the second is the neighbour, whose questions are tapped.
+func twoBrokers(t *testing.T, settings ...string) (here, there *testBroker, tap *tappedAsker) {
 	t.Helper()
 	settings = quickGroups(append([]string{"transaction.state.log.num.partitions", "4"}, settings...)...)
 	here = startBroker(t, t.TempDir(), settings...)
-	there = startBroker(t, t.TempDir(), append(settings, "broker.id", strconv.Itoa(neighbour))...)
-	return here, there
+	there = newBroker(t, Config{}, t.TempDir(), append(settings, "broker.id", strconv.Itoa(neighbour))...)
+	tap = &tappedAsker{asker: there.others}
+	there.others = tap
+	if err := there.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(there.stopClean)
+	return here, there, tap
 }
 
 // sees puts another broker into the view.
@@ -96,7 +102,7 @@ func TestTransactionCoordinatorMoves(t *testing.T) {
 
 // TestMarkersElsewhere: the marker of a partition that another broker leads is written there, when that broker can be reached.
 func TestMarkersElsewhere(t *testing.T) {
-	here, there := twoBrokers(t, "transaction.partition.verification.enable", "false")
+	here, there, _ := twoBrokers(t, "transaction.partition.verification.enable", "false")
 	c, other := here.dial(), there.dial()
 	c.findTxnCoordinator("t")
 	other.createTopic("out")
@@ -164,7 +170,7 @@ func TestMarkerOfUnknownTopic(t *testing.T) {
 
 // TestControllerElsewhere: what is missing is asked of the controller, whatever clients are told meanwhile.
 func TestControllerElsewhere(t *testing.T) {
-	here, there := twoBrokers(t)
+	here, there, _ := twoBrokers(t)
 	here.control.Resign()
 	here.sees(there, neighbour)
 	c := here.dial()

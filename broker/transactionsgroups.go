@@ -26,7 +26,6 @@ func (p *offsetsPartition) appendMarker(m producer.Marker, mark *txnMark) (log.A
 		return log.Appended{}, kerr.CoordinatorLoadInProgress
 	}
 	appended, err := p.part.log.AppendMarker(m, p.part.epoch())
-	p.broker.noteAppend(err)
 	if err == nil {
 		p.follow(flying{owner: &txnEnd{p, m.ProducerID, m.Commit, mark}, last: appended.LastOffset})
 	}

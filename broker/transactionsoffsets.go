@@ -15,7 +15,8 @@ import (
 
 // TxnOffsetCommit (key 28), versions 0 to 6: offsets that count when the transaction is committed. It goes to the coordinator of the group. As with
 // Produce, the offsets are written under the lock of the transactional id while the transaction is open in the group's partition of
-// __consumer_offsets, which version 5 puts into it by itself. Version 6 names topics by id.
+// __consumer_offsets, which version 5 puts into it by itself; a transaction that another broker coordinates is verified there (transactionsverify.go).
+// Version 6 names topics by id.
 
 const (
 	loadsInTxn     = 2 // first version that is told COORDINATOR_LOAD_IN_PROGRESS
@@ -31,6 +32,8 @@ func (b *Broker) handleTxnOffsetCommit(_ context.Context, req *wire.Request) wir
 	c.list()
 	if err := c.find(); err != nil {
 		c.refuse(err)
+	} else if c.away != nil {
+		c.verify()
 	} else if r.Version >= addsOffsets {
 		c.txns.event(r.TransactionalID, func(t *txn.Txn, at txn.Instant) txn.Effects {
 			return t.Add(at, c, c.producer, []txn.Partition{c.at()}, 2)
@@ -52,6 +55,7 @@ type txnCommit struct {
 	resp     *kmsg.TxnOffsetCommitResponse
 	producer txn.Producer
 	txns     *txnPartition
+	away     *away // when another broker coordinates the transaction
 	groups   *offsetsPartition
 	accepted []*kmsg.TxnOffsetCommitResponseTopicPartition // to be given to the group, with offsets
 	offsets  []group.PartitionOffset
@@ -98,10 +102,29 @@ func (c *txnCommit) find() (err *kerr.Error) {
 		return err
 	}
 	c.txns, err = c.broker.txns.find(c.request.TransactionalID)
+	if c.txns == nil {
+		c.away = &away{producer: c.producer}
+		return nil
+	}
 	if err == kerr.NotCoordinator {
 		return kerr.CoordinatorNotAvailable // this is the group's coordinator
 	}
 	return err
+}
+
+// verify asks the transaction's coordinator if the group's partition is in it, or puts it in, unless that is known.
+func (c *txnCommit) verify() {
+	missing := c.away.missing(c.broker, []txn.Partition{c.at()})
+	if len(missing) == 0 || c.unchecked() {
+		c.commit()
+		return
+	}
+	c.away.ask(c.broker, c.request.TransactionalID, missing, c.request.Version >= addsOffsets, func() { c.receiveTxn(txn.Reply{}) })
+}
+
+// unchecked says that nobody asks if the partition is in the transaction.
+func (c *txnCommit) unchecked() bool {
+	return c.request.Version < addsOffsets && !c.broker.settings().TransactionVerification
 }
 
 // at is the group's partition.
@@ -119,17 +142,37 @@ func (c *txnCommit) commit() {
 	if r.Version < 3 {
 		commit.Generation, commit.MemberID, commit.InstanceID = -1, "", nil
 	}
-	refused := kerr.InvalidProducerIDMapping
-	c.txns.read(r.TransactionalID, func(t *txn.Txn) {
-		if refused = t.Admit(c.producer, c.at()); refused != nil && (r.Version >= addsOffsets || c.broker.settings().TransactionVerification) {
-			return
-		}
-		refused = nil
+	refused := c.admitted(func() {
 		c.groups.event(r.Group, func(g *group.Group, at group.Instant) group.Effects { return g.CommitTxn(at, c, commit) })
 	})
 	if refused != nil {
 		c.refuse(refused)
 	}
+}
+
+// admitted runs f while nothing can end the transaction, or says why it may not be run.
+func (c *txnCommit) admitted(f func()) (refused *kerr.Error) {
+	if c.away != nil {
+		defer c.away.release()
+		if c.unchecked() {
+			f()
+			return nil
+		}
+		leave, refused := c.away.enter(c.groups.part)
+		if refused == nil {
+			f()
+			leave()
+		}
+		return refused
+	}
+	refused = kerr.InvalidProducerIDMapping
+	c.txns.read(c.request.TransactionalID, func(t *txn.Txn) {
+		if refused = t.Admit(c.producer, c.at()); refused == nil || c.unchecked() {
+			refused = nil
+			f()
+		}
+	})
+	return refused
 }
 
 // refuse ends the request with an error for all that was not refused by itself.
@@ -198,5 +241,9 @@ func (c *txnCommit) answer(err *kerr.Error) {
 // Deadline implements wire.Pending.
 func (c *txnCommit) Deadline() time.Time { return c.deadline }
 
-// Cancel implements wire.Pending. The commit stands.
-func (c *txnCommit) Cancel() {}
+// Cancel implements wire.Pending. A commit that began stands.
+func (c *txnCommit) Cancel() {
+	if c.away != nil && !c.began {
+		c.away.release()
+	}
+}

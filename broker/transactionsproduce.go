@@ -17,7 +17,7 @@ import (
 // Batches of transactions in Produce (KIP-98, KIP-890).
 //
 //   - A batch is written only when its partition is in the transaction that the coordinator has open for its producer. Batches are written under the
-//     lock of the transactional id, so that none comes after the marker.
+//     lock of the transactional id, so that none comes after the marker. When another broker is the coordinator see transactionsverify.go.
 //   - From version 12 on a partition that is not in the transaction is put into it first. The batches of such a request are copied and wait for
 //     that to be durable, and nothing else is read from the connection meanwhile, so that the order stays.
 //   - Before, a partition that is missing is refused: INVALID_TXN_STATE, from version 11 on TRANSACTION_ABORTABLE. What passes is NOT_ENOUGH_REPLICAS
@@ -36,6 +36,7 @@ type enlisted struct {
 	producer txn.Producer
 	wanted   []txn.Partition // partitions of its batches
 	part     *txnPartition   // where the id lives
+	away     *away           // when another broker coordinates it
 	err      error           // why no batch of a transaction can be written; nil while they can
 	free     bool            // nobody asks if partitions are in the transaction
 
@@ -69,7 +70,10 @@ func (b *Broker) enlist(r *kmsg.ProduceRequest) *enlisted {
 		return e
 	}
 	part, err := b.txns.find(e.id)
-	if e.part = part; err != nil {
+	switch e.part = part; {
+	case part == nil:
+		e.away = &away{producer: e.producer}
+	case err != nil:
 		e.err = e.refusal(err)
 	}
 	return e
@@ -125,6 +129,11 @@ func (e *enlisted) locked(f func()) {
 		f()
 		return
 	}
+	if e.away != nil {
+		f()
+		e.away.release()
+		return
+	}
 	known := e.part.read(e.id, func(t *txn.Txn) {
 		e.txn = t
 		f()
@@ -136,26 +145,37 @@ func (e *enlisted) locked(f func()) {
 	}
 }
 
-// admit says if a batch of the transaction may be written to a partition now.
-func (e *enlisted) admit(p *partition, h *batch.Header) error {
+// admit says if a batch of the transaction may be written to a partition now. leave is to be called when it is.
+func (e *enlisted) admit(p *partition, h *batch.Header) (leave func(), err error) {
+	nothing := func() {}
 	if e == nil {
-		return kerr.TransactionalIDAuthorizationFailed
+		return nil, kerr.TransactionalIDAuthorizationFailed
 	}
 	if e.err != nil || e.free {
-		return e.err
+		return nothing, e.err
+	}
+	if e.away != nil {
+		leave, refused := e.away.enter(p)
+		if refused != nil {
+			return nil, e.refusal(refused)
+		}
+		return leave, nil
 	}
 	who := txn.Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch}
 	if err := e.txn.Admit(who, txn.Partition{Topic: p.topic.name, Number: p.num}); err != nil {
-		return e.refusal(err)
+		return nil, e.refusal(err)
 	}
-	return nil
+	return nothing, nil
 }
 
 // addsPartitions says that the producer has transaction version 2.
 func (e *enlisted) addsPartitions() bool { return e.request.Version >= addsPartitions }
 
-// missing reports if partitions must be put into the transaction first.
+// missing reports if partitions must be put into the transaction first, or another broker asked about them.
 func (e *enlisted) missing() bool {
+	if e != nil && e.away != nil {
+		return len(e.away.missing(e.broker, e.wanted)) > 0
+	}
 	if e == nil || e.err != nil || !e.addsPartitions() || len(e.wanted) == 0 {
 		return false
 	}
@@ -177,7 +197,8 @@ type enlisting struct {
 	next   *wire.Reply // when the batches are written
 }
 
-// enlistFirst puts the partitions of a request into the transaction. Records are copied: they are not ours when the handler has returned.
+// enlistFirst puts the partitions of a request into the transaction, or asks about them. Records are copied: they are not ours when the handler has
+// returned.
 func (b *Broker) enlistFirst(e *enlisted, req *wire.Request) wire.Reply {
 	for i := range e.request.Topics {
 		for j := range e.request.Topics[i].Partitions {
@@ -186,6 +207,10 @@ func (b *Broker) enlistFirst(e *enlisted, req *wire.Request) wire.Reply {
 		}
 	}
 	p := &enlisting{enlisted: e, req: req}
+	if e.away != nil {
+		e.away.ask(b, e.id, e.away.missing(b, e.wanted), e.addsPartitions(), func() { p.receiveTxn(txn.Reply{}) })
+		return wire.Reply{Pending: p}
+	}
 	e.part.event(e.id, func(t *txn.Txn, at txn.Instant) txn.Effects { return t.Add(at, p, e.producer, e.wanted, 2) })
 	if reply, ok := p.Poll(time.Now()); ok {
 		return reply
@@ -228,6 +253,9 @@ func (p *enlisting) Deadline() time.Time {
 
 // Cancel implements wire.Pending. Batches that were not written are not.
 func (p *enlisting) Cancel() {
+	if p.away != nil && p.next == nil {
+		p.away.release()
+	}
 	if p.next != nil && p.next.Pending != nil {
 		p.next.Pending.Cancel()
 	}

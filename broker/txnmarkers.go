@@ -82,6 +82,18 @@ func (b *Broker) appendMarker(p *partition, m producer.Marker, mark *txnMark) (l
 	if m.ProducerID < 0 || m.Epoch < 0 {
 		return log.Appended{}, kerr.InvalidProducerEpoch
 	}
+	p.verifications.mu.Lock()
+	defer p.verifications.mu.Unlock()
+	appended, err := b.writeMarker(p, m, mark)
+	b.noteAppend(err)
+	if err == nil {
+		delete(p.verifications.by, m.ProducerID)
+	}
+	return appended, err
+}
+
+// writeMarker writes it and sees to it that it is followed. What is verified is locked.
+func (b *Broker) writeMarker(p *partition, m producer.Marker, mark *txnMark) (log.Appended, error) {
 	if p.topic.name == offsetsTopic {
 		// Groups must hear of it, so they must be there.
 		of := b.groups.heldFor(p)
@@ -91,7 +103,6 @@ func (b *Broker) appendMarker(p *partition, m producer.Marker, mark *txnMark) (l
 		return of.appendMarker(m, mark)
 	}
 	appended, err := p.log.AppendMarker(m, p.epoch())
-	b.noteAppend(err)
 	if err == nil && mark != nil {
 		p.followed(b, &b.txns.stateLoop).follow(flying{owner: mark, last: appended.LastOffset})
 	}

@@ -41,6 +41,13 @@ func (l *Log) Producers() []ProducerInfo {
 	return list
 }
 
+// HasOpenTxn says if a producer has an open transaction under an epoch.
+func (l *Log) HasOpenTxn(id int64, epoch int16) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.producers.HasOpenTxn(id, epoch)
+}
+
 // remember notes a batch of a producer that is in the log. Log.mu must be held.
 func (l *Log) remember(h *batch.Header, now int64) {
 	l.producers.Append(producerBatch(h), h.BaseOffset, now)

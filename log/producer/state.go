@@ -159,6 +159,12 @@ func (s *State) FirstOpenOffset() (offset int64, ok bool) {
 	return 0, false
 }
 
+// HasOpenTxn says if a producer has an open transaction under an epoch.
+func (s *State) HasOpenTxn(id int64, epoch int16) bool {
+	e := s.producers[id]
+	return e != nil && e.txnFirst >= 0 && e.epoch == epoch
+}
+
 // SetHighWatermark says that markers below hw are replicated, so that their transactions are over for FirstOpenOffset.
 func (s *State) SetHighWatermark(hw int64) {
 	if len(s.ended) == 0 {
