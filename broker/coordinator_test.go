@@ -130,7 +130,7 @@ func TestFastLoad(t *testing.T) {
 		}
 	}
 	t.Logf("start and load took %v", took)
-	if took > 5*time.Second { // far above what it takes, for slow machines and the race detector
+	if took > 30*time.Second { // far above what it takes, for slow machines and the race detector
 		t.Errorf("start and load took %v", took)
 	}
 }

@@ -44,7 +44,7 @@ func (y *tally) consume(t *testing.T, b *testBroker, opts ...kgo.Opt) *groupMemb
 	t.Helper()
 	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(b.Addr()), kgo.ConsumerGroup("kgo"), kgo.ConsumeTopics("work"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.HeartbeatInterval(50 * time.Millisecond),
-		kgo.SessionTimeout(6 * time.Second), kgo.FetchMaxWait(50 * time.Millisecond)}, opts...)...)
+		kgo.SessionTimeout(time.Minute), kgo.FetchMaxWait(50 * time.Millisecond)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (c *client) findCoordinator(key string) kmsg.FindCoordinatorResponseCoordin
 func joinRequest(id, member string) *kmsg.JoinGroupRequest {
 	r := kmsg.NewPtrJoinGroupRequest()
 	r.Group, r.MemberID, r.ProtocolType = id, member, "consumer"
-	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 10_000, 10_000
+	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 60_000, 60_000
 	// A subscription to the topics "t": version, topics, user data.
 	r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte{0, 0, 0, 0, 0, 1, 0, 1, 't', 0xff, 0xff, 0xff, 0xff}}}
 	return r
@@ -218,19 +218,20 @@ func TestNoCoordinatorYet(t *testing.T) {
 
 // TestParkedRequests: a join waits for the others, a sync for the leader; what a lost connection waited for is given up.
 func TestParkedRequests(t *testing.T) {
-	b, one := groupBroker(t, t.TempDir(), "group.initial.rebalance.delay.ms", "100")
+	b, one := groupBroker(t, t.TempDir())
 	two, ghost := b.dial(), b.dial()
 	first, second, lost := joinRequest("g", ""), joinRequest("g", ""), joinRequest("g", "")
 	for _, r := range []*kmsg.JoinGroupRequest{first, second, lost} {
 		r.SetVersion(2)
 	}
-	ghost.send(lost)
-	waitFor(t, func() bool { return membersOf(b, "g") == 1 })
-	ghost.conn.Close()
-	waitFor(t, func() bool { return membersOf(b, "g") == 0 })
-	one.send(first)
-	waitFor(t, func() bool { return membersOf(b, "g") == 1 })
+	first.MemberID = one.join(2, first).MemberID
 	two.send(second)
+	waitFor(t, func() bool { return membersOf(b, "g") == 2 })
+	ghost.send(lost)
+	waitFor(t, func() bool { return membersOf(b, "g") == 3 })
+	ghost.conn.Close()
+	waitFor(t, func() bool { return membersOf(b, "g") == 2 })
+	one.send(first) // both have waited for it
 	a, z := one.receive(first, one.next).(*kmsg.JoinGroupResponse), two.receive(second, two.next).(*kmsg.JoinGroupResponse)
 	if a.Generation != z.Generation || a.LeaderID != a.MemberID || z.LeaderID != a.MemberID || len(a.Members) != 2 || len(z.Members) != 0 {
 		t.Fatalf("joined: %+v and %+v", a, z)
@@ -253,7 +254,7 @@ func membersOf(b *testBroker, id string) int {
 // waitFor polls until something that another goroutine does has happened.
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.After(10 * time.Second); !ok(); {
+	for deadline := time.After(patience); !ok(); {
 		select {
 		case <-deadline:
 			t.Fatal("it does not happen")

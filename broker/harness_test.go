@@ -18,6 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is how long a test waits for what must come. It is long, since a machine may be busy, and never waited for in vain but by a test that fails.
+const patience = 2 * time.Minute
+
 // testBroker is a broker on a directory of its own, with what a test needs to talk to it.
 type testBroker struct {
 	*Broker
@@ -53,7 +56,7 @@ func newBroker(t *testing.T, c Config, dir string, settings ...string) *testBrok
 }
 
 func (b *testBroker) stopClean() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := b.Shutdown(ctx); err != nil {
 		b.t.Errorf("shutdown: %v", err)
@@ -94,7 +97,7 @@ func (b *testBroker) dial() *client {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience))
 	return &client{t: b.t, conn: conn, id: "test"}
 }
 

@@ -96,7 +96,7 @@ func (p *oldPlay) dial() *client {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(60 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience))
 	return &client{t: p.t, conn: conn, id: "old"}
 }
 

@@ -23,7 +23,7 @@ func runEtl(t *testing.T, versions *kversion.Versions) {
 	b, c := txnBroker(t, t.TempDir(), "num.partitions", "3")
 	c.createTopic("in")
 	c.createTopic("out")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	opts := []kgo.Opt{kgo.SeedBrokers(b.Addr()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(50 * time.Millisecond)}
 	if versions != nil {

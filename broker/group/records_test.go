@@ -208,7 +208,7 @@ func TestManyProtocols(t *testing.T) {
 	if g.protocol != "3" || len(g.members) != 2 { // the first of the first that both speak
 		t.Errorf("protocol is %q with %d members", g.protocol, len(g.members))
 	}
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }
