@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -92,7 +93,7 @@ func (b *Broker) alterResource(ctx context.Context, res resource, twice, validat
 		return b.alterTopicKeys(ctx, res.name, validateOnly, change)
 	case kmsg.ConfigResourceTypeBroker:
 		if res.name != "" {
-			if err := b.checkBrokerName(res.name); err != nil {
+			if err := b.checkNodeName(res.name); err != nil {
 				return err
 			}
 		}
@@ -103,6 +104,18 @@ func (b *Broker) alterResource(ctx context.Context, res resource, twice, validat
 		return b.alterGroupKeys(ctx, res.name, validateOnly, change)
 	}
 	return unsupportedResource(res.kind)
+}
+
+// checkNodeName checks that a resource to be altered is this broker.
+func (b *Broker) checkNodeName(name string) error {
+	id, err := strconv.ParseInt(name, 10, 32)
+	if err != nil {
+		return refuse(kerr.InvalidRequest, "Node id must be an integer, but it is: %s", name)
+	}
+	if int32(id) != b.nodeID {
+		return refuse(kerr.InvalidRequest, "Unexpected broker id, expected %d, but received %s", b.nodeID, name)
+	}
+	return nil
 }
 
 func resourceTwice() error {

@@ -205,9 +205,8 @@ func TestAlterRefusals(t *testing.T) {
 		{ofBroker, "", "nope", "2", "42 Cannot update these configs dynamically: [nope]"},
 		{ofBroker, id, "max.connections", "2", "42 Cannot update these configs dynamically: [max.connections]"},
 		{ofBroker, id, "log.retention.ms", "x", "42 Invalid value x for configuration log.retention.ms: "},
-		{ofBroker, "77", "log.retention.ms", "1", "42 Unexpected broker id, expected " + id + " or empty string, but received 77"},
-		{ofBroker, "abc", "log.retention.ms", "1", "42 Broker id must be an integer, but it is: abc"},
-		{kmsg.ConfigResourceTypeBrokerLogger, id, "kafka", "INFO", "40 There are no loggers with levels of their own."},
+		{ofBroker, "77", "log.retention.ms", "1", "42 Unexpected broker id, expected " + id + ", but received 77"},
+		{ofBroker, "abc", "log.retention.ms", "1", "42 Node id must be an integer, but it is: abc"},
 		{99, "x", "y", "z", "42 Unknown resource type 99"},
 	}
 	for _, tt := range tests {

@@ -17,6 +17,7 @@ import (
 func (b *Broker) handleAlterReplicaLogDirs(_ context.Context, _ *wire.Request, r *kmsg.AlterReplicaLogDirsRequest) kmsg.Response {
 	resp := kmsg.NewPtrAlterReplicaLogDirsResponse()
 	at := make(map[string]int) // of a topic in the answer
+	last := lastDirs(r)
 	for i := range r.Dirs {
 		for j := range r.Dirs[i].Topics {
 			in := &r.Dirs[i].Topics[j]
@@ -29,6 +30,9 @@ func (b *Broker) handleAlterReplicaLogDirs(_ context.Context, _ *wire.Request, r
 				resp.Topics = append(resp.Topics, out)
 			}
 			for _, p := range in.Partitions {
+				if last[logdir.TopicPartition{Topic: in.Topic, Partition: p}] != i {
+					continue
+				}
 				one := kmsg.NewAlterReplicaLogDirsResponseTopicPartition()
 				one.Partition, one.ErrorCode = p, code(b.moveReplica(in.Topic, p, r.Dirs[i].Dir))
 				resp.Topics[n].Partitions = append(resp.Topics[n].Partitions, one)
@@ -36,6 +40,19 @@ func (b *Broker) handleAlterReplicaLogDirs(_ context.Context, _ *wire.Request, r
 		}
 	}
 	return resp
+}
+
+// lastDirs is the last directory that a request has for each partition, which is the one that counts.
+func lastDirs(r *kmsg.AlterReplicaLogDirsRequest) map[logdir.TopicPartition]int {
+	last := make(map[logdir.TopicPartition]int)
+	for i := range r.Dirs {
+		for _, t := range r.Dirs[i].Topics {
+			for _, p := range t.Partitions {
+				last[logdir.TopicPartition{Topic: t.Topic, Partition: p}] = i
+			}
+		}
+	}
+	return last
 }
 
 // moveReplica begins to move a partition to a directory, which is given by its absolute path.

@@ -116,7 +116,8 @@ func checkBrokerValue(key, value string) error {
 	_, _, err := config.NewServer(config.Layer{Values: map[string]string{key: value}})
 	var wrong *config.ValueError
 	if errors.As(err, &wrong) && wrong.Key == key {
-		return refuse(kerr.InvalidRequest, "Invalid value %s for configuration %s: %s", value, key, wrong.Problem)
+		problem, _, _ := strings.Cut(strings.Replace(wrong.Problem, "not a number", "Not a number", 1), "; allowed")
+		return refuse(kerr.InvalidRequest, "Invalid value %s for configuration %s: %s", value, key, problem)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -68,18 +69,61 @@ func (b *Broker) handleAlterClientQuotas(ctx context.Context, _ *wire.Request, r
 	resp.Entries = make([]kmsg.AlterClientQuotasResponseEntry, 0, len(r.Entries))
 	b.admin.Lock()
 	defer b.admin.Unlock()
+	count := make(map[string]int, len(r.Entries))
 	for i := range r.Entries {
-		err := b.alterQuotas(ctx, &r.Entries[i], r.ValidateOnly)
+		count[entityText(r.Entries[i].Entity)]++
+	}
+	for i := range r.Entries {
+		in := &r.Entries[i]
+		name := entityText(in.Entity)
+		var err error
+		switch times := count[name]; {
+		case times == 0: // answered already
+			continue
+		case times > 1 || len(repeated(in.Ops, func(op *kmsg.AlterClientQuotasRequestEntryOp) string { return op.Key })) > 0:
+			err = refuse(kerr.InvalidRequest, "Ignoring duplicate entity ClientQuotaEntity(entries=%s)", name)
+		default:
+			err = b.alterQuotas(ctx, in, r.ValidateOnly)
+		}
+		count[name] = 0
 		out := kmsg.NewAlterClientQuotasResponseEntry()
 		out.ErrorCode, out.ErrorMessage = code(err), errorText(err)
-		for _, part := range r.Entries[i].Entity {
-			p := kmsg.NewAlterClientQuotasResponseEntryEntity()
-			p.Type, p.Name = part.Type, part.Name
-			out.Entity = append(out.Entity, p)
-		}
+		out.Entity = answeredEntity(in.Entity)
 		resp.Entries = append(resp.Entries, out)
 	}
 	return resp
+}
+
+// answeredEntity is an entity as the answer has it: of a type that is there twice the last counts.
+func answeredEntity(parts []kmsg.AlterClientQuotasRequestEntryEntity) (out []kmsg.AlterClientQuotasResponseEntryEntity) {
+	last := make(map[string]int, len(parts))
+	for i := range parts {
+		last[parts[i].Type] = i
+	}
+	for i, part := range parts {
+		if last[part.Type] != i {
+			continue
+		}
+		p := kmsg.NewAlterClientQuotasResponseEntryEntity()
+		p.Type, p.Name = part.Type, part.Name
+		out = append(out, p)
+	}
+	return out
+}
+
+// entityText names an entity in Kafka's words, the same for the same entity.
+func entityText(parts []kmsg.AlterClientQuotasRequestEntryEntity) string {
+	names := make(map[string]string, len(parts))
+	for _, part := range parts {
+		if names[part.Type] = "null"; part.Name != nil {
+			names[part.Type] = *part.Name
+		}
+	}
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(names)) {
+		words = append(words, kind+"="+names[kind])
+	}
+	return "{" + strings.Join(words, ", ") + "}"
 }
 
 // alterQuotas changes the quotas of one entity. Broker.admin is held.

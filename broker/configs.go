@@ -36,8 +36,8 @@ func (b *Broker) handleDescribeConfigs(ctx context.Context, _ *wire.Request, r *
 		}
 		out.ErrorCode = code(err)
 		out.ErrorMessage = new(string) // Kafka's answer is empty, not null
-		if err != nil {
-			out.ErrorMessage = errorText(err)
+		if text := errorText(err); text != nil {
+			out.ErrorMessage = text
 		}
 		out.Configs = make([]kmsg.DescribeConfigsResponseResourceConfig, 0, len(entries))
 		for j := range entries {
@@ -83,12 +83,15 @@ func (b *Broker) describeResource(ctx context.Context, in *kmsg.DescribeConfigsR
 		if in.ResourceName == "" {
 			return nil, refuse(kerr.InvalidRequest, "Broker id must not be empty")
 		}
+		if id, err := strconv.ParseInt(in.ResourceName, 10, 32); err == nil && int32(id) != b.nodeID {
+			return nil, refuse(kerr.InvalidRequest, "Unexpected broker id, expected %d but received %s", b.nodeID, in.ResourceName)
+		}
 		if err := b.checkBrokerName(in.ResourceName); err != nil {
 			return nil, err
 		}
 		return b.describeLoggers(names), nil
 	}
-	return nil, unsupportedResource(in.ResourceType)
+	return nil, kerr.InvalidRequest
 }
 
 func unsupportedResource(kind kmsg.ConfigResourceType) error {
@@ -103,7 +106,7 @@ func (b *Broker) configuredTopic(name string) (*topic, error) {
 	if err := controller.CheckName(name); err != nil {
 		return nil, err
 	}
-	return nil, noSuchTopic()
+	return nil, refuse(kerr.UnknownTopicOrPartition, "") // clients have a text of their own
 }
 
 // checkBrokerName checks that a resource is this broker.

@@ -29,6 +29,9 @@ func (b *Broker) handleCreatePartitions(ctx context.Context, req *wire.Request, 
 			continue
 		}
 		var assignment [][]int32
+		if t.Assignment != nil {
+			assignment = make([][]int32, 0, len(t.Assignment)) // an empty list is too short, null is for the broker to choose
+		}
 		for _, a := range t.Assignment {
 			assignment = append(assignment, a.Replicas)
 		}

@@ -64,7 +64,7 @@ func TestCreatePartitionsRefusals(t *testing.T) {
 		{growRequest("a", 3), 37, "Topic already has 3 partition(s)."},
 		{growRequest("a", 2), 37, "The topic a currently has 3 partition(s); 2 would not be an increase."},
 		{growRequest("a", -1), 37, "The topic a currently has 3 partition(s); -1 would not be an increase."},
-		{growRequest("b", 3), 3, "This server does not host this topic-partition."},
+		{growRequest("b", 3), 3, "<null>"},
 		{growRequest("a", 100000), 44, "Excessively large number of additional partitions per request."},
 		{growRequest("a", 5, []int32{b.nodeID}), 39, "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."},
 		{growRequest("a", 4, []int32{99}), 39, "The manual partition assignment includes broker 99, but no such broker is registered."},

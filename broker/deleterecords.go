@@ -24,9 +24,19 @@ func (b *Broker) handleDeleteRecords(_ context.Context, _ *wire.Request, r *kmsg
 	moved := false
 	for i := range r.Topics {
 		in := &r.Topics[i]
+		if len(in.Partitions) == 0 {
+			continue
+		}
 		out := kmsg.NewDeleteRecordsResponseTopic()
 		out.Topic = in.Topic
-		for _, p := range in.Partitions {
+		last := make(map[int32]int, len(in.Partitions)) // of a partition that is there twice the last one counts
+		for j := range in.Partitions {
+			last[in.Partitions[j].Partition] = j
+		}
+		for j, p := range in.Partitions {
+			if last[p.Partition] != j {
+				continue
+			}
 			one := kmsg.NewDeleteRecordsResponseTopicPartition()
 			one.Partition = p.Partition
 			start, err := b.deleteRecords(in.Topic, p.Partition, p.Offset)

@@ -53,10 +53,11 @@ func TestDeleteRecords(t *testing.T) {
 		want      string
 	}{
 		{"a", 0, []int64{0}, "0 0 "},
-		{"a", 0, []int64{2, 1, 3}, "0 2 0 2 0 3 "},
+		{"a", 0, []int64{2, 1, 3}, "0 3 "}, // of a partition that is there twice the last one counts
 		{"a", 0, []int64{6}, code(kerr.OffsetOutOfRange)},
 		{"a", 0, []int64{-2}, code(kerr.OffsetOutOfRange)},
-		{"a", 0, []int64{-1 << 63, 4}, code(kerr.OffsetOutOfRange) + "0 4 "},
+		{"a", 0, []int64{-1 << 63}, code(kerr.OffsetOutOfRange)},
+		{"a", 0, []int64{4}, "0 4 "},
 		{"a", 1, []int64{1}, code(kerr.UnknownTopicOrPartition)},
 		{"a", -1, []int64{1}, code(kerr.UnknownTopicOrPartition)},
 		{"nope", 0, []int64{1}, code(kerr.UnknownTopicOrPartition)},

@@ -107,14 +107,14 @@ func (b *Broker) checkFeature(u *kmsg.UpdateFeaturesRequestFeatureUpdate, versio
 		}
 	}
 	switch {
-	case u.Feature != txnFeature && u.MaxVersionLevel == 0:
-		return featureError(fmt.Sprintf("Feature %s not found.", u.Feature))
-	case u.Feature != txnFeature:
-		return featureError("This broker does not support this feature.")
 	case kind < featureUpgrade || kind > featureUnsafeDowngrade:
 		return featureError("The controller does not support the given upgrade type.")
 	case u.MaxVersionLevel < 0:
 		return featureError("A feature version cannot be less than 0.")
+	case u.Feature != txnFeature && u.MaxVersionLevel == 0:
+		return featureError(fmt.Sprintf("Feature %s not found.", u.Feature))
+	case u.Feature != txnFeature:
+		return featureError("This broker does not support this feature.")
 	case u.MaxVersionLevel < txnLowest || u.MaxVersionLevel > txnHighest:
 		return featureError(fmt.Sprintf("This broker only supports versions %d-%d", txnLowest, txnHighest))
 	case u.MaxVersionLevel < now && kind == featureUpgrade:

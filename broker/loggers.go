@@ -100,8 +100,12 @@ func noSuchLogger(name string) error {
 
 // checkLoggerNode checks that an alteration of loggers is for this broker.
 func (b *Broker) checkLoggerNode(name string) error {
-	if _, err := strconv.ParseInt(name, 10, 32); err != nil {
+	id, err := strconv.ParseInt(name, 10, 32)
+	if err != nil {
 		return refuse(kerr.InvalidRequest, "Node id must be an integer, but it is: %s", name)
 	}
-	return b.checkBrokerName(name)
+	if int32(id) != b.nodeID {
+		return refuse(kerr.InvalidRequest, "Unexpected node id. Expected %d, but received %s", b.nodeID, name)
+	}
+	return nil
 }

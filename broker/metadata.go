@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -28,6 +29,12 @@ const (
 
 func (b *Broker) handleMetadata(ctx context.Context, req *wire.Request, r *kmsg.MetadataRequest) kmsg.Response {
 	resp := kmsg.NewPtrMetadataResponse()
+	if err := metadataRefusal(r); err != nil {
+		for i := range r.Topics {
+			resp.Topics = append(resp.Topics, failedTopic(r, &r.Topics[i], err))
+		}
+		return resp
+	}
 	for _, s := range b.brokersFor(req.Conn) {
 		broker := kmsg.NewMetadataResponseBroker()
 		broker.NodeID, broker.Host, broker.Port, broker.Rack = s.id, s.host, s.port, s.rack
@@ -46,30 +53,61 @@ func (b *Broker) handleMetadata(ctx context.Context, req *wire.Request, r *kmsg.
 		return resp
 	}
 	resp.Topics = make([]kmsg.MetadataResponseTopic, 0, len(r.Topics))
-	for i := range r.Topics {
-		resp.Topics = append(resp.Topics, b.metadataTopic(ctx, r, &r.Topics[i]))
+	for _, in := range askedOnce(r) {
+		resp.Topics = append(resp.Topics, b.metadataTopic(ctx, r, in))
 	}
 	return resp
 }
 
+// metadataRefusal says why a request is refused as a whole: ids before v12, or nothing to look for.
+func metadataRefusal(r *kmsg.MetadataRequest) error {
+	for i := range r.Topics {
+		named, byID := r.Topics[i].Topic != nil, r.Topics[i].TopicID != [16]byte{}
+		if !named && !byID || byID && r.Version < 12 {
+			return kerr.InvalidRequest
+		}
+	}
+	return nil
+}
+
+// askedOnce are the topics of a request, each once. As in Kafka only those that are asked for by id count when there are any.
+func askedOnce(r *kmsg.MetadataRequest) (once []*kmsg.MetadataRequestTopic) {
+	byID := slices.ContainsFunc(r.Topics, func(t kmsg.MetadataRequestTopic) bool { return t.TopicID != [16]byte{} })
+	names, ids := map[string]bool{}, map[[16]byte]bool{}
+	for i := range r.Topics {
+		in := &r.Topics[i]
+		switch {
+		case byID && (in.TopicID == [16]byte{} || ids[in.TopicID]), !byID && names[*in.Topic]:
+			continue
+		case byID:
+			ids[in.TopicID] = true
+		default:
+			names[*in.Topic] = true
+		}
+		once = append(once, in)
+	}
+	return once
+}
+
+// failedTopic is the answer for a topic that is not described.
+func failedTopic(r *kmsg.MetadataRequest, in *kmsg.MetadataRequestTopic, err error) kmsg.MetadataResponseTopic {
+	out := kmsg.NewMetadataResponseTopic()
+	out.Topic, out.TopicID = in.Topic, in.TopicID
+	if in.Topic == nil && r.Version < 12 {
+		out.Topic = new(string)
+	}
+	out.ErrorCode = code(err)
+	out.Partitions = []kmsg.MetadataResponseTopicPartition{}
+	if r.IncludeTopicAuthorizedOperations && in.Topic != nil {
+		out.AuthorizedOperations = allTopicOperations
+	}
+	return out
+}
+
 // metadataTopic answers for one topic that was asked for by name or id.
 func (b *Broker) metadataTopic(ctx context.Context, r *kmsg.MetadataRequest, in *kmsg.MetadataRequestTopic) kmsg.MetadataResponseTopic {
-	failure := func(err error) kmsg.MetadataResponseTopic {
-		out := kmsg.NewMetadataResponseTopic()
-		out.Topic, out.TopicID = in.Topic, in.TopicID
-		if in.Topic == nil && r.Version < 12 {
-			out.Topic = new(string)
-		}
-		out.ErrorCode = code(err)
-		out.Partitions = []kmsg.MetadataResponseTopicPartition{}
-		return out
-	}
-	var zero [16]byte
-	byID := in.TopicID != zero
-	switch {
-	case r.Version >= 10 && r.Version < 12 && (byID || in.Topic == nil), in.Topic == nil && !byID:
-		return failure(kerr.InvalidRequest)
-	case byID && in.Topic == nil:
+	failure := func(err error) kmsg.MetadataResponseTopic { return failedTopic(r, in, err) }
+	if in.TopicID != [16]byte{} {
 		if t := b.topics.id(in.TopicID); t != nil {
 			return b.describeTopic(t, r)
 		}

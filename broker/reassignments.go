@@ -15,6 +15,10 @@ import (
 
 func (b *Broker) handleAlterReassignments(_ context.Context, _ *wire.Request, r *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response {
 	resp := kmsg.NewPtrAlterPartitionAssignmentsResponse()
+	resp.AllowReplicationFactorChange = r.AllowReplicationFactorChange
+	if len(r.Topics) == 0 {
+		resp.ErrorMessage = new(string) // empty, not null, in Kafka's answer too
+	}
 	resp.Topics = make([]kmsg.AlterPartitionAssignmentsResponseTopic, 0, len(r.Topics))
 	for i := range r.Topics {
 		in := &r.Topics[i]

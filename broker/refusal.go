@@ -14,13 +14,16 @@ func refuse(k *kerr.Error, format string, args ...any) error {
 	return &controller.Error{Kafka: k, Message: fmt.Sprintf(format, args...)}
 }
 
-// errorText is what an answer with a message says of an error: nil for none.
+// errorText is what an answer with a message says of an error: nil for none, and for one that was refused without a text.
 func errorText(err error) *string {
 	if err == nil {
 		return nil
 	}
 	var refused *controller.Error
 	if errors.As(err, &refused) {
+		if refused.Message == "" {
+			return nil
+		}
 		return &refused.Message
 	}
 	text := err.Error()

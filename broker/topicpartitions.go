@@ -100,7 +100,9 @@ func undescribed(name string, err error) kmsg.DescribeTopicPartitionsResponseTop
 	out.Topic, out.ErrorCode = &name, code(err)
 	out.IsInternal = controller.IsInternal(name)
 	out.Partitions = []kmsg.DescribeTopicPartitionsResponseTopicPartition{}
-	out.AuthorizedOperations = notAsked
+	if err := kafkaError(err); err != kerr.InvalidRequest {
+		out.AuthorizedOperations = allTopicOperations
+	}
 	return out
 }
 

@@ -83,7 +83,7 @@ func (b *Broker) createPartitions(ctx context.Context, name string, count int32,
 	defer b.admin.Unlock()
 	t := b.topics.name(name)
 	if t == nil {
-		return noSuchTopic()
+		return refuse(kerr.UnknownTopicOrPartition, "") // clients have a text of their own
 	}
 	if err := b.openGrown(t); err != nil {
 		return err

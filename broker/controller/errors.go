@@ -17,11 +17,16 @@ var ErrRegistered = errors.New("broker id is in use")
 type Error struct {
 	// Kafka is the error of the protocol.
 	Kafka *kerr.Error
-	// Message is for the user, in Kafka's words where Kafka has some.
+	// Message is for the user, in Kafka's words where Kafka has some. It is empty where the code says it all.
 	Message string
 }
 
-func (e *Error) Error() string { return e.Message }
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Kafka.Error()
+	}
+	return e.Message
+}
 
 // Unwrap returns the error of the protocol.
 func (e *Error) Unwrap() error { return e.Kafka }

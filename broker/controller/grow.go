@@ -72,7 +72,7 @@ func checkCount(name string, have int, count int32, assignment [][]int32) error 
 		return refuse(kerr.InvalidPartitions, "The topic %s currently has %d partition(s); %d would not be an increase.", name, have, count)
 	case added > maxPartitionsPerRequest:
 		return refuse(kerr.PolicyViolation, "Excessively large number of additional partitions per request.")
-	case len(assignment) > 0 && len(assignment) != added:
+	case assignment != nil && len(assignment) != added:
 		return refuse(kerr.InvalidReplicaAssignment, "Attempted to add %d additional partition(s), but only %d assignment(s) were specified.", added, len(assignment))
 	}
 	return nil

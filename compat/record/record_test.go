@@ -20,6 +20,7 @@ func recordings() []recording {
 		{"TestRecordGroups", all, quick},
 		{"TestRecordTransactions", all, quick},
 		{"TestRecordCluster", all, nil},
+		{"TestRecordAdmin", all, nil},
 		{"TestRecordOld", []string{"3.9.1"}, []string{"inter.broker.protocol.version=2.8"}}, // so that there is message.format.version
 	}
 }
