@@ -28,6 +28,8 @@ func mayImport() map[string][]string {
 		"broker": {"broker", "wire", "log"}, // the one place where both meet
 		"cmd":    {"broker"},
 		"compat": {"compat"},
+		// Plays the controller of a real Kafka with the parts that a controller uses, which have no binary of their own.
+		"compat/zookeeper": {"compat", "broker/peers", "broker/meta"},
 		// Parts of the broker see neither sockets nor files unless they are named here.
 		"broker/":      {"broker/"},
 		"broker/kraft": {"broker/", "log/batch", "log/vfs"}, // reads and writes files of Kafka's metadata

@@ -101,7 +101,8 @@ func (a *Announcer) change(topics []Topic, lead bool) {
 }
 
 // Stop makes brokers stop their replicas of some partitions of a topic, and delete the data if remove is set. reply, if not nil, is called once for each
-// broker in asked, on its goroutine, as Config.Answered is. The brokers that are not in asked are not live.
+// broker in asked, on its goroutine, as Config.Answered is. The brokers that are not in asked are not live. The leader epoch is the one that was handed in last;
+// a replica refuses (FENCED_LEADER_EPOCH) one before its own, and in Kafka 2.8 its own too: the state that takes the replica away comes first, by Update.
 func (a *Announcer) Stop(topicName string, partitions, brokers []int32, remove bool, reply func(Stopped)) (asked []int32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

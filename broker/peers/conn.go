@@ -32,6 +32,8 @@ type Dialer struct {
 	Timeout time.Duration
 	// MaxAnswer limits an answer, in bytes; 0 means 100 MiB.
 	MaxAnswer int
+	// Highest limits the versions of requests, by key, as inter.broker.protocol.version does; nil for what both sides know. It is not changed.
+	Highest map[int16]int16
 	// DialContext opens the connection, nil for a net.Dialer's.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -48,6 +50,7 @@ type Conn struct {
 	timeout  time.Duration
 	limit    int
 	versions map[int16]span
+	highest  map[int16]int16
 
 	turn   chan struct{} // holds one token while nobody's request is under way
 	broken atomic.Bool
@@ -73,7 +76,7 @@ func (d *Dialer) Dial(ctx context.Context, endpoints []meta.Endpoint) (*Conn, er
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", e, err)
 	}
-	c := &Conn{conn: conn, r: bufio.NewReader(conn), address: address, clientID: d.ClientID, timeout: d.timeout(), turn: make(chan struct{}, 1)}
+	c := &Conn{conn: conn, r: bufio.NewReader(conn), address: address, clientID: d.ClientID, timeout: d.timeout(), highest: d.Highest, turn: make(chan struct{}, 1)}
 	c.limit = cmp.Or(d.MaxAnswer, defaultMaxAnswer)
 	c.turn <- struct{}{}
 	if err := c.askVersions(ctx); err != nil {
@@ -123,8 +126,8 @@ func (c *Conn) Close() error {
 // Broken says that the connection is of no use any more.
 func (c *Conn) Broken() bool { return c.broken.Load() }
 
-// Version is the highest version of the request that both sides know, ErrUnsupported if there is none.
-func (c *Conn) Version(req kmsg.Request) (int16, error) { return choose(req, c.versions) }
+// Version is the highest version of the request that both sides know and Dialer.Highest allows, ErrUnsupported if there is none.
+func (c *Conn) Version(req kmsg.Request) (int16, error) { return choose(req, c.versions, c.highest) }
 
 // Request sends a request at that version, which it sets, and waits for the answer.
 func (c *Conn) Request(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {

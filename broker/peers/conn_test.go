@@ -39,6 +39,7 @@ func TestVersions(t *testing.T) {
 		{"3.9", map[int16]int16{18: 4, 4: 7}, &kmsg.LeaderAndISRRequest{}, 7},
 		{"2.0 knows ApiVersions 2", map[int16]int16{18: 2, 4: 1}, &kmsg.LeaderAndISRRequest{}, 1},
 		{"0.10 knows ApiVersions 0", map[int16]int16{18: 0, 5: 0}, &StopReplicaRequest{}, 0},
+		{"no later than allowed", map[int16]int16{18: 4, 5: 4}, &StopReplicaRequest{}, 2},
 		{"later than what we know", map[int16]int16{18: 4, 6: 11}, &kmsg.UpdateMetadataRequest{}, 8},
 		{"WriteTxnMarkers 2 is of KRaft", map[int16]int16{18: 4, 27: 2}, &kmsg.WriteTxnMarkersRequest{}, 1},
 		{"AddPartitionsToTxn from brokers", map[int16]int16{18: 4, 24: 5}, &kmsg.AddPartitionsToTxnRequest{}, 5},
@@ -50,7 +51,7 @@ func TestVersions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t)
 			f.newest = c.newest
-			conn := dial(t, Dialer{ClientID: "7"}, f.listen())
+			conn := dial(t, Dialer{ClientID: "7", Highest: map[int16]int16{keyStopReplica: 2}}, f.listen())
 			resp, err := conn.Request(t.Context(), c.req)
 			if c.want < 0 {
 				if !errors.Is(err, ErrUnsupported) || conn.Broken() {

@@ -26,7 +26,7 @@
 //
 // # Requests
 //
-// Conn.Request takes the highest version that both sides know (ApiVersions), within Versions. Every message is kmsg's, except for two that kmsg
+// Conn.Request takes the highest version that both sides know (ApiVersions), within Versions and Dialer.Highest. Every message is kmsg's, except for two that kmsg
 // has wrong: StopReplica 4 (StopReplicaRequest here) and the header of ControlledShutdown 0. An answer's size is limited before it is read, and memory grows
 // with the bytes that came.
 //

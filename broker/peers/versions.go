@@ -37,9 +37,12 @@ func Versions(req kmsg.Request) (low, high int16) {
 // span is the versions of one key that a broker knows.
 type span struct{ low, high int16 }
 
-// choose takes the highest version within what both know.
-func choose(req kmsg.Request, theirs map[int16]span) (int16, error) {
+// choose takes the highest version within what both know and highest allows.
+func choose(req kmsg.Request, theirs map[int16]span, highest map[int16]int16) (int16, error) {
 	low, high := Versions(req)
+	if limit, ok := highest[req.Key()]; ok {
+		high = min(high, limit)
+	}
 	s, ok := theirs[req.Key()]
 	if !ok {
 		return 0, fmt.Errorf("%w: the broker does not know %s; is it one of a ZooKeeper cluster?", ErrUnsupported, kmsg.NameForKey(req.Key()))
