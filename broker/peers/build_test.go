@@ -107,6 +107,24 @@ func TestRequestsAsKafka(t *testing.T) {
 	}
 }
 
+// TestNewBody reads what Kafka wrote of the version that kmsg has wrong.
+func TestNewBody(t *testing.T) {
+	for name, kraft := range map[string]bool{"StopReplica 4": false, "StopReplicaOfKRaft 4": true} {
+		b := recorded(t)[name][0][4+4+2+1+1:] // key and version, correlation id, client id, tags
+		for _, read := range []func(*StopReplicaRequest, []byte) error{(*StopReplicaRequest).ReadFrom, (*StopReplicaRequest).UnsafeReadFrom} {
+			req := NewBody(keyStopReplica, 4).(*StopReplicaRequest)
+			req.SetVersion(4)
+			if err := read(req, b); err != nil || req.ControllerID != 1 || req.ControllerEpoch != 5 || req.BrokerEpoch != 0x1122334455 ||
+				req.IsKRaftController != kraft || len(req.Topics) != 2 {
+				t.Errorf("%s: %+v, %v", name, req, err)
+			}
+		}
+	}
+	if NewBody(keyStopReplica, 3) != nil || NewBody(keyLeaderAndISR, 4) != nil {
+		t.Error("a body that kmsg has right is made")
+	}
+}
+
 // TestStopReplicaTruncated reads every beginning of a request of version 4, where the order of fields is put right.
 func TestStopReplicaTruncated(t *testing.T) {
 	s, from := recordedStep()

@@ -13,6 +13,14 @@ const (
 	swappedFirst = 4 // the version with both
 )
 
+// NewBody makes the body of a StopReplica request of version 4, for a server's decoding, and nil for everything else.
+func NewBody(key, version int16) kmsg.Request {
+	if key != keyStopReplica || version < swappedFirst {
+		return nil
+	}
+	return new(StopReplicaRequest)
+}
+
 // AppendTo implements kmsg.Request.
 func (r *StopReplicaRequest) AppendTo(dst []byte) []byte {
 	from := len(dst)
@@ -25,6 +33,9 @@ func (r *StopReplicaRequest) AppendTo(dst []byte) []byte {
 	}
 	return dst
 }
+
+// UnsafeReadFrom implements kmsg.UnsafeReadFrom, by copying.
+func (r *StopReplicaRequest) UnsafeReadFrom(src []byte) error { return r.ReadFrom(src) }
 
 // ReadFrom implements kmsg.Request. src is not changed.
 func (r *StopReplicaRequest) ReadFrom(src []byte) error {

@@ -375,4 +375,3 @@ func deletion(s *seat, dir string) {
 	}
 	s.use("second", 20)
 }
-
