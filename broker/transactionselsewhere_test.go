@@ -1,8 +1,11 @@
 package broker
 
 import (
+	"fmt"
 	"net"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -11,6 +14,7 @@ import (
 	"gregor/broker/controller"
 	"gregor/broker/meta"
 	"gregor/broker/txn"
+	"gregor/log/batch"
 )
 
 // twoBrokers are two brokers on trees of their own, so that tests say who leads what; the second is the neighbour, whose questions are tapped.
@@ -208,4 +212,101 @@ func TestControllerElsewhere(t *testing.T) {
 	if err := here.askController(t.Context(), controller.NewTopic{Name: "bad name", Partitions: 1, Replication: 1}); kafkaError(err) != kerr.CoordinatorNotAvailable {
 		t.Errorf("a bad name: %v", err)
 	}
+}
+
+// TestTransactionLeadershipFlips: transactions go on while their coordinator's partition comes and goes. In the end all are over, and what was committed
+// is there.
+func TestTransactionLeadershipFlips(t *testing.T) {
+	b, c := txnBroker(t, t.TempDir(), "transaction.state.log.num.partitions", "1")
+	c.createTopic("out")
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	committed := make([]int, 3)
+	for i := range committed {
+		busy := b.dial()
+		wg.Go(func() {
+			for !stop.Load() {
+				p, ok := busy.tryInit(fmt.Sprint("t", i))
+				for n := 0; ok && !stop.Load(); n++ {
+					ok = p.write(12, "out", 0, fmt.Sprintf("%d-%d", i, committed[i])) == 0 && p.end(true) == 0
+					if ok {
+						committed[i]++
+					}
+				}
+			}
+		})
+	}
+	for epoch := int32(1); epoch <= 60; epoch += 2 {
+		done := b.topics.name("out").partition(0).log.EndOffset() + 4
+		waitFor(t, func() bool { return b.topics.name("out").partition(0).log.EndOffset() >= done })
+		b.ledBy(txnTopic, 0, neighbour, epoch)
+		if epoch%3 == 0 {
+			b.settled()
+		}
+		b.ledBy(txnTopic, 0, b.nodeID, epoch+1)
+	}
+	stop.Store(true)
+	wg.Wait()
+	b.settled()
+	all := 0
+	for i := range committed {
+		c.initTxn(fmt.Sprint("t", i), true) // ends what is open
+		all += committed[i]
+	}
+	log := b.topics.name("out").partition(0).log
+	waitFor(t, func() bool { return log.LastStable() == log.EndOffset() })
+	seen := 0
+	r := fetchRequest("out", 0, 0, 0)
+	r.IsolationLevel = 1
+	for r.Topics[0].Partitions[0].FetchOffset < log.EndOffset() {
+		got := ask[*kmsg.FetchResponse](c, 12, r).Topics[0].Partitions[0]
+		at, n, next := committedIn(t, got, r.Topics[0].Partitions[0].FetchOffset)
+		if at == next {
+			t.Fatalf("nothing at %d", at)
+		}
+		seen += n
+		r.Topics[0].Partitions[0].FetchOffset = next
+	}
+	if seen < all {
+		t.Errorf("%d records are committed, acknowledged were %d", seen, all)
+	}
+	t.Logf("%d transactions acknowledged, %d seen", all, seen)
+}
+
+// tryInit takes an id, unless the coordinator is not here.
+func (c *client) tryInit(id string) (*txnClient, bool) {
+	r := idRequest(&id, -1, -1)
+	r.TransactionTimeoutMillis = 60_000
+	resp := ask[*kmsg.InitProducerIDResponse](c, 4, r)
+	return &txnClient{client: c, id: id, tv2: true, who: batch.Producer{ID: resp.ProducerID, Epoch: resp.ProducerEpoch}}, resp.ErrorCode == 0
+}
+
+// committedIn counts the records of one answer that are not of aborted transactions, and says where to go on.
+func committedIn(t *testing.T, p kmsg.FetchResponseTopicPartition, from int64) (at int64, records int, next int64) {
+	t.Helper()
+	aborted := make(map[int64][]int64) // first offsets by producer
+	for _, a := range p.AbortedTransactions {
+		aborted[a.ProducerID] = append(aborted[a.ProducerID], a.FirstOffset)
+	}
+	next = from
+	for set := p.RecordBatches; len(set) >= batch.HeaderSize; {
+		h, err := batch.ReadHeader(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Size() > len(set) {
+			break
+		}
+		first := aborted[h.ProducerID]
+		switch {
+		case h.Control() && len(first) > 0 && first[0] <= h.BaseOffset:
+			aborted[h.ProducerID] = first[1:]
+		case h.Control():
+		case len(first) == 0 || first[0] > h.BaseOffset:
+			records++
+		}
+		next = h.LastOffset() + 1
+		set = set[h.Size():]
+	}
+	return from, records, next
 }
