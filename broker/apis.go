@@ -72,6 +72,8 @@ func (b *Broker) apiTable() []api {
 		{64, 0, 0, answer(b.handleUnregisterBroker)},
 		{65, 0, 0, answer(b.handleDescribeTransactions)},
 		{66, 0, 2, answer(b.handleListTransactions)},
+		{71, 0, 0, answer(b.handleGetTelemetry)},
+		{72, 0, 0, answer(b.handlePushTelemetry)},
 		{74, 0, 1, answer(b.handleListConfigResources)},
 		{75, 0, 0, answer(b.handleDescribeTopicPartitions)},
 	}

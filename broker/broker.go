@@ -22,6 +22,7 @@ import (
 	"gregor/broker/loglevel"
 	"gregor/broker/meta"
 	"gregor/broker/quota"
+	"gregor/broker/telemetry"
 	"gregor/broker/twophase"
 	"gregor/log/batch"
 	"gregor/log/logdir"
@@ -65,6 +66,7 @@ type Broker struct {
 	sessions       *fetchsession.Cache
 	quotas         *quota.Manager
 	clientMetrics  clientMetrics
+	telemetry      clientTelemetry
 	groupConfigs   groupConfigs
 	topics         *catalog
 	diskAlarm      diskAlarm
@@ -145,6 +147,7 @@ func New(c Config) (*Broker, error) {
 	b.checkers.New = func() any { return new(batch.Checker) }
 	b.converters.New = func() any { return new(batch.Converter) }
 	b.conversions = newConversions(b.logger)
+	b.telemetry.Clients = telemetry.New()
 	b.downgrades.New = func() any { return new(downgrade) }
 	b.builders.New = func() any { return new(batch.Builder) }
 	b.groups = newCoordinator(b)

@@ -132,7 +132,7 @@ func (s scrape) conversions() {
 			records, bytes int64
 		}{{"Produce", c.Produced, c.ProducedBytes}, {"Fetch", c.Fetched, c.FetchedBytes}} {
 			if n.records > 0 {
-				labels := fmt.Sprintf("{client_id=%q,api=%q}", id, n.api)
+				labels := fmt.Sprintf("{client_id=%s,api=%q}", labelText(id), n.api)
 				s.counter("converted_records_total"+labels, n.records)
 				s.counter("converted_bytes_total"+labels, n.bytes)
 			}

@@ -3,6 +3,7 @@ package broker
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -24,6 +25,7 @@ func (b *Broker) writeMetrics(to io.Writer) {
 	s.logs()
 	s.cleaner()
 	s.conversions()
+	s.telemetry()
 	metrics.WriteProcessMetrics(to)
 }
 
@@ -35,7 +37,12 @@ func (s scrape) counter(name string, v int64) {
 }
 
 // label is name{key="value"}.
-func label(name, key, value string) string { return fmt.Sprintf("%s{%s=%q}", name, key, value) }
+func label(name, key, value string) string { return name + "{" + key + "=" + labelText(value) + "}" }
+
+// labelText is a label's value in quotes, as Prometheus' text format has it. Any other escape than these three would fail the whole scrape.
+func labelText(v string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(v, "\uFFFD")) + `"`
+}
 
 // network has the connections, the requests by API, and the bytes that went over sockets.
 func (s scrape) network() {

@@ -20,6 +20,7 @@ func serverKeys() []key {
 		{name: "log.dirs", typ: List, null: true, doc: "Directories for the data, best each on a disk of its own. The first has the metadata too. A new partition goes to the one with the fewest."},
 		{name: "auto.create.topics.enable", typ: Boolean, def: "true", doc: "Whether a topic is created when a client first asks for it by name."},
 		{name: "delete.topic.enable", typ: Boolean, def: "true", doc: "Whether topics can be deleted."},
+		{name: "telemetry.max.bytes", typ: Int, def: "1048576", rule: atLeast(1), doc: "Bytes of metrics, compressed, that a client may push at once."},
 		{name: "gregor.fast.boot", typ: Boolean, def: "false",
 			doc: "Open logs after a crash without checking their ends. Faster, and unsafe after a power cut."},
 		{name: "gregor.metrics.listener", typ: String, null: true, rule: hostPort{},

@@ -73,7 +73,8 @@ type Server struct {
 	TransactionPatience        time.Duration // that a request waits for the transaction before
 
 	// MetricsListener is gregor.metrics.listener: host:port, or empty.
-	MetricsListener string
+	TelemetryMaxBytes int32 // of metrics that a client may push at once, compressed
+	MetricsListener   string
 	// FastBoot is gregor.fast.boot: logs are opened without checking them.
 	FastBoot bool
 
@@ -197,6 +198,7 @@ func (s *Server) fill() {
 	s.TransactionVerification = s.boolean("transaction.partition.verification.enable")
 	s.TransactionTwoPhase = s.boolean("transaction.two.phase.commit.enable")
 	s.TransactionPatience = s.duration("add.partitions.to.txn.retry.backoff.max.ms")
+	s.TelemetryMaxBytes = int32(s.integer("telemetry.max.bytes"))
 	s.MetricsListener = s.text("gregor.metrics.listener")
 	s.FastBoot = s.boolean("gregor.fast.boot")
 	s.Defaults = s.typed(nil)
