@@ -138,8 +138,8 @@ func endsAtOnce(t *testing.T, l *load, stored map[place][]id) {
 			return
 		case first:
 			t.Errorf("right after the start ListOffsets gives other ends for %d partitions: %s", behind, example)
-		case time.Since(start) > 10*time.Second:
-			t.Errorf("10 s after the start %d partitions still end elsewhere: %s", behind, example)
+		case time.Since(start) > time.Minute:
+			t.Errorf("a minute after the start %d partitions still end elsewhere: %s", behind, example)
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -168,7 +168,7 @@ func (w *commitLoad) progress(t *testing.T) {
 // offsets asks for a group's offsets; the client's connections are of the broker that was killed, so it may need to be asked twice.
 func (w *commitLoad) offsets(t *testing.T, g *committedGroup) kadm.OffsetResponses {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		got, err := w.adm.FetchOffsets(context.Background(), g.name)
 		if err == nil {
 			return got

@@ -14,7 +14,7 @@ import (
 )
 
 // refuseLimit is how long a start may take to notice that it cannot work.
-const refuseLimit = 15 * time.Second
+const refuseLimit = time.Minute
 
 // fix is what a message says to do, in one of many words.
 const fix = `\b(name|choose|use|pick|set|move|make|remount|mount|chown|chmod|stop|give|run|must be writable|let)\b`
@@ -153,7 +153,7 @@ func TestFewOpenFiles(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"3", script, "serve", "--data-dir", filepath.Join(t.TempDir(), "data"), "--listen", harness.FreeAddr(t)}
+	args := []string{"30", script, "serve", "--data-dir", filepath.Join(t.TempDir(), "data"), "--listen", harness.FreeAddr(t)}
 	code, out := harness.RunArgs(t, "timeout", args, refuseLimit) // it may refuse or warn and go on; timeout ends it then
 	checkRefusal(t, "16 open files", code, out, "ulimit|LimitNOFILE", "limit=16|limit of 16|16 open files")
 }

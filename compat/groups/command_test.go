@@ -94,7 +94,7 @@ func (c *commandTest) commit(group, topic string, first, second int64) {
 func (c *commandTest) live() *kgo.Client {
 	c.Helper()
 	cl := c.broker.Client(c.T, kgo.ClientID("reader"), kgo.ConsumerGroup(c.group), kgo.ConsumeTopics(c.topic), kgo.Balancers(kgo.RangeBalancer()), kgo.DisableAutoCommit())
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := cl.PollFetches(ctx).Err(); err != nil {
 		c.Fatal(err)

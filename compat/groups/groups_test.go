@@ -161,7 +161,7 @@ func (r *run) leave() error {
 		if m.ended() {
 			continue
 		}
-		if err := m.leave(20 * time.Second); err != nil {
+		if err := m.leave(time.Minute); err != nil {
 			return err
 		}
 	}

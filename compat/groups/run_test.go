@@ -193,7 +193,7 @@ func (r *run) lost() string {
 
 // offsets asks the broker for the group's offsets.
 func (r *run) offsets() (map[int32]int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	resp, err := r.adm.FetchOffsets(ctx, r.group)
 	if err != nil {

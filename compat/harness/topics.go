@@ -12,12 +12,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Client returns a franz-go client that closes with the test. It retries for at most 20 seconds.
+// Client returns a franz-go client that closes with the test. It retries for at most a minute.
 func (b *Broker) Client(tb testing.TB, opts ...kgo.Opt) *kgo.Client {
 	tb.Helper()
 	base := []kgo.Opt{
 		kgo.SeedBrokers(b.Addr()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MetadataMinAge(20 * time.Millisecond), kgo.RetryTimeout(20 * time.Second),
+		kgo.MetadataMinAge(20 * time.Millisecond), kgo.RetryTimeout(time.Minute),
 	}
 	cl, err := kgo.NewClient(append(base, opts...)...)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *Broker) Create(tb testing.TB, partitions int, config []string, topics .
 		configs[key] = &value
 	}
 	adm := kadm.NewClient(b.Client(tb))
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	resps, err := adm.CreateTopics(ctx, int32(partitions), 1, configs, topics...)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Broker) Create(tb testing.TB, partitions int, config []string, topics .
 	settle(ctx, tb, adm, partitions, topics)
 	if b.External() && !b.scratch {
 		tb.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if _, err := kadm.NewClient(b.Client(tb)).DeleteTopics(ctx, topics...); err != nil {
 				tb.Logf("delete topics: %v", err)

@@ -175,7 +175,7 @@ func end(t *testing.T, b *harness.Broker, topic string) int64 {
 func waitEnd(t *testing.T, b *harness.Broker, topic string, want int64) {
 	t.Helper()
 	var got int64
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if got = end(t, b, topic); got == want {
 			return
 		}

@@ -26,7 +26,7 @@ type raw struct {
 
 func dial(t *testing.T, addr string) raw {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	c, err := net.DialTimeout("tcp", addr, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func dial(t *testing.T, addr string) raw {
 
 func (c raw) send(t *testing.T, b []byte) {
 	t.Helper()
-	_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
 	if _, err := c.Write(b); err != nil {
 		t.Fatalf("write: %v", err)
 	}
@@ -77,7 +77,7 @@ func (c raw) ask(t *testing.T, corr int32, req kmsg.Request) kmsg.Response {
 
 func (c raw) answer(t *testing.T, corr int32, req kmsg.Request) kmsg.Response {
 	t.Helper()
-	got, body, err := c.read(20 * time.Second)
+	got, body, err := c.read(time.Minute)
 	if err != nil || got != corr {
 		t.Fatalf("answer to %s: correlation id %d, want %d: %v", kmsg.NameForKey(req.Key()), got, corr, err)
 	}

@@ -37,7 +37,7 @@ func TestOldFormatRefuses(t *testing.T) {
 			"plain":      {&kgo.Record{Topic: topic, Value: text}, plain, nil},
 		} {
 			t.Run(format+"/"+name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				err := b.Client(t, c.opts...).ProduceSync(ctx, c.record).FirstErr()
 				if errors.Is(err, kerr.UnknownServerError) && harness.Foreign(t, "the code of a refusal") {

@@ -90,7 +90,7 @@ func fill(t *testing.T, b *harness.Broker, topic string, codec kgo.CompressionCo
 	for i := range records {
 		records[i] = &kgo.Record{Topic: topic, Key: fmt.Appendf(nil, "key-%d", i), Value: slices.Repeat(fmt.Appendf(nil, "%07d,", i), size/8)}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		t.Fatalf("produce to %s: %v", topic, err)

@@ -77,7 +77,7 @@ func TestLogBeginsLate(t *testing.T) {
 	topic := harness.Topic("late")
 	b.Create(t, 1, nil, topic)
 	fill(t, b, topic, kgo.GzipCompression(), 100, 80)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var cut kadm.Offsets
 	cut.Add(kadm.Offset{Topic: topic, At: 40})
