@@ -42,6 +42,9 @@ func (b *Broker) planAdoption(ctx context.Context, locked bool) (*adopt.Plan, er
 
 // lookForKafka makes the plan when there is no metadata file: what stands in the way is said before anything is made.
 func (b *Broker) lookForKafka(ctx context.Context) (*adopt.Plan, error) {
+	if b.conf.ZooKeeper.Connect != "" {
+		return nil, nil // the topics are there
+	}
 	if _, err := os.Stat(b.metaFile()); !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // whatever else is wrong, opening it will say
 	}

@@ -92,12 +92,16 @@ type Broker struct {
 	clusterID string
 	view      atomic.Pointer[view] // who else is there
 	others    asker
-	tree      meta.Tree
-	control   *controller.Controller
-	dir       *logdir.Set
-	server    *wire.Server
-	metrics   *metricsServer // nil: nowhere
-	addrs     []string       // of the listeners, in the order of the configuration
+	// steward keeps the broker in step with a tree that others change too; nil when the tree is this broker's own.
+	steward     *steward
+	brokerEpoch atomic.Int64 // of the registration
+	bumped      bool         // leader epochs were raised after a stop that was not clean; guarded by admin
+	tree        meta.Tree
+	control     *controller.Controller
+	dir         *logdir.Set
+	server      *wire.Server
+	metrics     *metricsServer // nil: nowhere
+	addrs       []string       // of the listeners, in the order of the configuration
 
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
 	admin   sync.Mutex
@@ -183,6 +187,11 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	b.txns.open()
 	if err := b.listen(); err != nil {
 		return err
+	}
+	if b.steward != nil {
+		if err := b.steward.start(ctx); err != nil {
+			return err
+		}
 	}
 	if b.conf.Cleaner.Enable {
 		b.ticks.Add(1)
@@ -294,6 +303,9 @@ func (b *Broker) closeAll(ctx context.Context) error {
 	}
 	if b.server != nil {
 		keep("closing connections", b.server.Shutdown(ctx))
+	}
+	if b.steward != nil {
+		b.steward.close()
 	}
 	keep("closing connections to other brokers", b.others.Close())
 	b.txns.close()

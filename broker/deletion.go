@@ -11,6 +11,29 @@ import (
 type leaving struct {
 	name       string
 	partitions int
+	// remote are other brokers that have not removed their replicas yet.
+	remote map[int32]bool
+}
+
+// addRemote notes the replicas of a partition that are not on this broker.
+func (l *leaving) addRemote(replicas []int32, self int32) {
+	for _, id := range replicas {
+		if id != self {
+			if l.remote == nil {
+				l.remote = map[int32]bool{}
+			}
+			l.remote[id] = true
+		}
+	}
+}
+
+// leavingOf is a topic of the catalog that leaves.
+func (b *Broker) leavingOf(t *topic) leaving {
+	l := leaving{name: t.name, partitions: len(*t.partitions.Load())}
+	for _, p := range *t.partitions.Load() {
+		l.addRemote(p.lead.Load().replicas, b.nodeID)
+	}
+	return l
 }
 
 func (l *leaving) replicas() []logdir.TopicPartition {
@@ -27,6 +50,11 @@ func (l *leaving) replicas() []logdir.TopicPartition {
 func (b *Broker) deleteTopics(ctx context.Context, topics []*topic) error {
 	b.admin.Lock()
 	defer b.admin.Unlock()
+	return b.deleteAll(ctx, topics)
+}
+
+// deleteAll is deleteTopics for whoever has admin.
+func (b *Broker) deleteAll(ctx context.Context, topics []*topic) error {
 	var names []string
 	var present []*topic
 	for _, t := range topics {
@@ -38,11 +66,14 @@ func (b *Broker) deleteTopics(ctx context.Context, topics []*topic) error {
 	if err := b.control.DeleteTopics(ctx, names); err != nil {
 		return err
 	}
+	var left []leaving
 	for _, t := range present {
 		t.deleted.Store(true)
 		b.topics.remove(t)
-		b.leaving = append(b.leaving, leaving{t.name, len(*t.partitions.Load())})
+		left = append(left, b.leavingOf(t))
 	}
+	b.leaving = append(b.leaving, left...)
+	b.steward.deleting(left)
 	if err := b.finishDeletions(ctx); err != nil {
 		b.logger.Error("deleted topics stay in the metadata until the next change of topics", "error", err)
 	}
@@ -70,7 +101,7 @@ func (b *Broker) finishDeletions(ctx context.Context) error {
 	var gone []string
 	var left []leaving
 	for i := range b.leaving {
-		if l := b.leaving[i]; b.hasReplicas(&l) {
+		if l := b.leaving[i]; len(l.remote) > 0 || b.hasReplicas(&l) {
 			left = append(left, l)
 		} else {
 			gone = append(gone, l.name)
@@ -80,6 +111,7 @@ func (b *Broker) finishDeletions(ctx context.Context) error {
 		return err
 	}
 	b.leaving = left
+	b.steward.deleted(gone)
 	return nil
 }
 

@@ -21,7 +21,7 @@ const neighbour = 7
 // seeNeighbour puts the other broker into the view, with a listener.
 func (b *testBroker) seeNeighbour() {
 	v := *b.view.Load()
-	v.brokers = append(v.brokers[:1:1], peer{neighbour, meta.BrokerNode{Endpoints: []meta.Endpoint{{Listener: "PLAINTEXT", Host: "there", Port: 99}}}})
+	v.brokers = append(v.brokers[:1:1], peer{id: neighbour, node: meta.BrokerNode{Endpoints: []meta.Endpoint{{Listener: "PLAINTEXT", Host: "there", Port: 99}}}})
 	b.view.Store(&v)
 }
 
@@ -173,7 +173,7 @@ func TestNobodyLeads(t *testing.T) {
 		}
 	}
 	v := *b.view.Load()
-	v.brokers = append(v.brokers[:1:1], peer{neighbour, meta.BrokerNode{Endpoints: []meta.Endpoint{{Listener: "OTHER", Host: "there", Port: 99}}}})
+	v.brokers = append(v.brokers[:1:1], peer{id: neighbour, node: meta.BrokerNode{Endpoints: []meta.Endpoint{{Listener: "OTHER", Host: "there", Port: 99}}}})
 	b.view.Store(&v)
 	if node, _, code := c.coordinatorOfKey(4, coordinatorOfGroup, "a"); node != -1 || code != want {
 		t.Errorf("leader without the listener: coordinator is %d, error %d", node, code)

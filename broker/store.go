@@ -21,11 +21,16 @@ func (b *Broker) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	clusterID, nodeID, err := b.openShared(ctx)
+	if err != nil {
+		return err
+	}
 	dir, err := logdir.OpenSet(logdir.SetOptions{
 		Dirs: b.conf.LogDirs,
 		Options: logdir.Options{
 			FS:                 b.fs,
-			BrokerID:           b.conf.NodeID,
+			BrokerID:           nodeID,
+			ClusterID:          clusterID,
 			Logger:             b.levels.Logger(logOfStore),
 			Now:                b.now,
 			Parallel:           max(int(b.conf.RecoveryThreads), 2*runtime.GOMAXPROCS(0)), // Kafka's default leaves cores idle
@@ -63,16 +68,39 @@ func (b *Broker) openStore(ctx context.Context) error {
 
 // openMetadata opens the tree, fills it with what was found in a directory of Apache Kafka, and takes the controller's seat. The directory is locked.
 func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.Plan) ([]controller.Topic, error) {
+	b.nodeID = d.BrokerID()
+	if b.steward != nil {
+		return b.openSharedMetadata(ctx, d)
+	}
 	tree, err := meta.OpenLocal(b.metaFile())
 	if err != nil {
 		return nil, err
 	}
 	b.tree = tree
-	b.nodeID = d.BrokerID()
 	if err := b.adoptInto(ctx, tree, found, d.ClusterID()); err != nil {
 		return nil, err
 	}
-	b.control, err = controller.Start(ctx, tree, controller.Config{
+	if b.control, err = controller.Start(ctx, tree, b.controllerConfig(d)); err != nil {
+		return nil, err
+	}
+	b.lookAround(b.nodeID)
+	topics, err := b.readMetadata(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !d.WasClean() {
+		if err := b.control.BumpLeaderEpochs(ctx, topics); err != nil {
+			return nil, fmt.Errorf("beginning new leader epochs: %w", err)
+		}
+	}
+	if _, err := b.control.ElectLeaders(ctx, topics, []int32{b.nodeID}); err != nil { // of a tree that comes from a cluster
+		return nil, err
+	}
+	return topics, nil
+}
+
+func (b *Broker) controllerConfig(d *logdir.Set) controller.Config {
+	return controller.Config{
 		BrokerID:    b.nodeID,
 		ClusterID:   d.ClusterID(),
 		Endpoints:   b.endpoints(),
@@ -80,14 +108,15 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 		Partitions:  b.conf.NumPartitions,
 		Replication: b.conf.DefaultReplicationFactor,
 		CheckConfig: b.checkTopicConfig,
+		Shared:      b.steward != nil,
 		Now:         b.now,
 		Logger:      b.levels.Logger(logOfController),
-	})
-	if err != nil {
-		return nil, err
 	}
+}
+
+// readMetadata puts into force what the tree says of this broker and its clients, and reads the topics.
+func (b *Broker) readMetadata(ctx context.Context) ([]controller.Topic, error) {
 	b.clusterID = b.control.ClusterID()
-	b.lookAround(b.nodeID)
 	if err := b.loadDynamic(ctx); err != nil {
 		return nil, fmt.Errorf("reading the broker's configuration: %w", err)
 	}
@@ -100,11 +129,6 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 	topics, err := b.control.Load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the topics: %w", err)
-	}
-	if !d.WasClean() {
-		if err := b.control.BumpLeaderEpochs(ctx, topics); err != nil {
-			return nil, fmt.Errorf("beginning new leader epochs: %w", err)
-		}
 	}
 	return topics, nil
 }
@@ -147,8 +171,10 @@ func (b *Broker) producerExpiryMs() int64 { return b.conf.ProducerIDExpiration.M
 func (b *Broker) openTopics(ctx context.Context, topics []controller.Topic) error {
 	var known []controller.Topic
 	for i := range topics {
-		if t := &topics[i]; t.Deleting {
-			b.leaving = append(b.leaving, leaving{t.Name, len(t.Partitions)})
+		if t := &topics[i]; t.Deleting && b.steward != nil {
+			continue // until the controller says so
+		} else if t.Deleting {
+			b.leaving = append(b.leaving, leaving{name: t.Name, partitions: len(t.Partitions)})
 		} else {
 			known = append(known, *t)
 		}

@@ -41,6 +41,9 @@ func (b *Broker) autoCreate(ctx context.Context, name string, allowed bool) erro
 func (b *Broker) createTopics(ctx context.Context, topics []controller.NewTopic, validateOnly bool) ([]controller.CreateResult, error) {
 	b.admin.Lock()
 	defer b.admin.Unlock()
+	if err := b.checkSeat(); err != nil {
+		return nil, err
+	}
 	if err := b.finishDeletions(ctx); err != nil {
 		return nil, err
 	}
@@ -61,6 +64,7 @@ func (b *Broker) createTopics(ctx context.Context, topics []controller.NewTopic,
 		}
 		return nil, err
 	}
+	b.steward.made(made)
 	return res, nil
 }
 
@@ -93,7 +97,11 @@ func (b *Broker) createPartitions(ctx context.Context, name string, count int32,
 		return err
 	}
 	t.grown = &grown
-	return b.openGrown(t)
+	if err := b.openGrown(t); err != nil {
+		return err
+	}
+	b.steward.made([]controller.Topic{grown})
+	return nil
 }
 
 // openGrown opens the partitions that the tree has and the catalog does not, if there are any. Needs admin.

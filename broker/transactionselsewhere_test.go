@@ -43,7 +43,7 @@ func (b *testBroker) sees(other *testBroker, controller int32) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	seen := peer{other.nodeID, meta.BrokerNode{Endpoints: []meta.Endpoint{{Listener: "PLAINTEXT", Protocol: "PLAINTEXT", Host: host, Port: int32(n)}}}}
+	seen := peer{id: other.nodeID, node: meta.BrokerNode{Endpoints: []meta.Endpoint{{Listener: "PLAINTEXT", Protocol: "PLAINTEXT", Host: host, Port: int32(n)}}}}
 	v := *b.view.Load()
 	self := v.brokers[:1:1]
 	if v.controller = controller; other.nodeID > b.nodeID {

@@ -18,8 +18,9 @@ type view struct {
 
 // peer is a live broker, this one included, sorted by id.
 type peer struct {
-	id   int32
-	node meta.BrokerNode
+	id    int32
+	epoch int64 // of its registration
+	node  meta.BrokerNode
 }
 
 // lives says whether a broker is there.
@@ -28,13 +29,22 @@ func (v *view) lives(id int32) bool {
 	return found
 }
 
+// ids are those of the live brokers, sorted.
+func (v *view) ids() []int32 {
+	ids := make([]int32, len(v.brokers))
+	for i := range ids {
+		ids[i] = v.brokers[i].id
+	}
+	return ids
+}
+
 func (v *view) find(id int32) (int, bool) {
 	return slices.BinarySearchFunc(v.brokers, id, func(p peer, id int32) int { return int(p.id) - int(id) })
 }
 
 // lookAround makes the view one of this broker only.
 func (b *Broker) lookAround(controller int32) {
-	self := peer{b.nodeID, meta.BrokerNode{Endpoints: b.endpoints(), Rack: b.conf.Rack}}
+	self := peer{b.nodeID, 0, meta.BrokerNode{Endpoints: b.endpoints(), Rack: b.conf.Rack}}
 	b.view.Store(&view{self: b.nodeID, controller: controller, brokers: []peer{self}})
 }
 

@@ -107,6 +107,7 @@ func (c *Controller) configOp(ctx context.Context, t *Topic) (meta.Op, error) {
 // appendPartitions appends what makes the partitions of t from number first on.
 func (c *Controller) appendPartitions(ops []meta.Op, t *Topic, first int) []meta.Op {
 	for p := first; p < len(t.Partitions); p++ {
+		t.Partitions[p].ControllerEpoch = c.Epoch()
 		ops = append(ops,
 			meta.CreateOp(meta.PartitionPath(t.Name, int32(p)), nil, meta.Persistent),
 			meta.CreateOp(meta.PartitionStatePath(t.Name, int32(p)), c.encodeState(&t.Partitions[p]), meta.Persistent))

@@ -25,7 +25,7 @@ func (c *Controller) BumpLeaderEpochs(ctx context.Context, topics []Topic) error
 			}
 			next := *part
 			next.LeaderEpoch++
-			ops = append(ops, meta.SetOp(meta.PartitionStatePath(t.Name, int32(p)), c.encodeState(&next), part.version))
+			ops = append(ops, meta.SetOp(meta.PartitionStatePath(t.Name, int32(p)), c.encodeState(&next), part.Version))
 			bumped = append(bumped, part)
 		}
 	}
@@ -37,7 +37,7 @@ func (c *Controller) BumpLeaderEpochs(ctx context.Context, topics []Topic) error
 	}
 	for _, p := range bumped {
 		p.LeaderEpoch++
-		p.version++
+		p.Version, p.ControllerEpoch = p.Version+1, c.Epoch()
 	}
 	return nil
 }

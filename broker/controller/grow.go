@@ -51,7 +51,7 @@ func (c *Controller) CreatePartitions(ctx context.Context, name string, count in
 
 // loadOld reads what the tree has of the partitions and the configuration.
 func (c *Controller) loadOld(ctx context.Context, t *Topic) error {
-	err := inParallel(len(t.Partitions), func(p int) error { return c.loadState(ctx, t, p) })
+	err := InParallel(len(t.Partitions), func(p int) error { return c.loadState(ctx, t, p) })
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (c *Controller) ElectLeaders(ctx context.Context, topics []Topic, live []in
 			if !ok {
 				continue
 			}
-			ops = append(ops, meta.SetOp(meta.PartitionStatePath(t.Name, int32(n)), c.encodeState(&next), t.Partitions[n].version))
+			ops = append(ops, meta.SetOp(meta.PartitionStatePath(t.Name, int32(n)), c.encodeState(&next), t.Partitions[n].Version))
 			change.Partitions = append(change.Partitions, int32(n))
 		}
 		if change.Partitions != nil {
@@ -42,7 +42,7 @@ func (c *Controller) ElectLeaders(ctx context.Context, topics []Topic, live []in
 		for _, n := range changes[i].Partitions {
 			p := &changes[i].Topic.Partitions[n]
 			*p, _ = elected(p, live)
-			p.version++
+			p.Version, p.ControllerEpoch = p.Version+1, c.Epoch()
 		}
 	}
 	return changes, nil

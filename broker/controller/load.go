@@ -50,7 +50,7 @@ func (c *Controller) LoadTopics(ctx context.Context, names ...string) ([]Topic, 
 // loadTopics reads topics without the states of their partitions. In a shared tree one that went meanwhile, or that a tool wrote badly, is left out.
 func (c *Controller) loadTopics(ctx context.Context, names []string) ([]Topic, error) {
 	topics, bad := make([]Topic, len(names)), make([]bool, len(names))
-	err := inParallel(len(names), func(i int) (err error) {
+	err := InParallel(len(names), func(i int) (err error) {
 		topics[i], err = c.loadTopic(ctx, names[i])
 		switch {
 		case err == nil || !c.conf.Shared:
@@ -99,7 +99,7 @@ func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
 		}
 	}
 	var stateless atomic.Bool
-	err := inParallel(len(all), func(i int) error {
+	err := InParallel(len(all), func(i int) error {
 		t := &topics[all[i].topic]
 		err := c.loadState(ctx, t, all[i].partition)
 		if errors.Is(err, meta.ErrNoNode) {
@@ -129,7 +129,7 @@ func (c *Controller) loadState(ctx context.Context, t *Topic, p int) error {
 		return at(path, err)
 	}
 	part := &t.Partitions[p]
-	part.Leader, part.LeaderEpoch, part.ISR, part.version = n.Leader, n.LeaderEpoch, n.ISR, version
+	part.Leader, part.LeaderEpoch, part.ISR, part.Version, part.ControllerEpoch = n.Leader, n.LeaderEpoch, n.ISR, version, n.ControllerEpoch
 	return nil
 }
 
@@ -175,6 +175,7 @@ func (c *Controller) completeTopic(ctx context.Context, t *Topic, brokers []int3
 			continue
 		}
 		lead(part, brokers)
+		part.ControllerEpoch = c.Epoch()
 		create(meta.PartitionPath(t.Name, int32(p)), nil)
 		create(meta.PartitionStatePath(t.Name, int32(p)), c.encodeState(part))
 	}
@@ -216,7 +217,7 @@ func (c *Controller) existing(ctx context.Context, t *Topic) ([]string, error) {
 
 // lead chooses the first leader of a new partition: the first replica that lives. All live replicas are in sync, as nothing is written.
 func lead(p *Partition, brokers []int32) {
-	p.Leader, p.LeaderEpoch, p.version = -1, 0, 0
+	p.Leader, p.LeaderEpoch, p.Version = -1, 0, 0
 	p.ISR = []int32{}
 	for _, r := range p.Replicas {
 		if slices.Contains(brokers, r) {
@@ -248,8 +249,8 @@ func (c *Controller) readConfig(ctx context.Context, path string) (map[string]st
 	return own, version, at(path, err)
 }
 
-// inParallel calls f for 0 to n-1 on a few goroutines and returns the first error. After one it starts no more calls.
-func inParallel(n int, f func(i int) error) error {
+// InParallel calls f for 0 to n-1 on a few goroutines and returns the first error. After one it starts no more calls.
+func InParallel(n int, f func(i int) error) error {
 	var (
 		next  atomic.Int64
 		once  sync.Once

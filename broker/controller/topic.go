@@ -27,8 +27,9 @@ type Partition struct {
 	// Leader is -1 when no live replica may lead.
 	Leader      int32
 	LeaderEpoch int32
-	// version is that of the partition's state node.
-	version int32
+	// Version is that of the state's node, ControllerEpoch that of the controller that wrote it.
+	Version         int32
+	ControllerEpoch int32
 }
 
 // NewID makes an id for a topic or a cluster: a random UUID (RFC 9562 version 4), which is never one of Kafka's reserved ids and whose text

@@ -1,0 +1,102 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+
+	"gregor/broker/controller"
+	"gregor/broker/meta"
+	"gregor/broker/meta/zk"
+	"gregor/broker/peers"
+	"gregor/log/logdir"
+)
+
+// The start on ZooKeeper. The tree is opened before the data directory, which it tells whose it is to be; the broker registers when it listens; and it
+// leads nothing before the controller, be it this broker or another, has said so.
+
+// openShared opens the tree of zookeeper.connect, if that is set, and returns what the data directory must be of: the cluster, "" for a new one, and the
+// broker's id, -1 for whatever the directory says.
+func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32, err error) {
+	nodeID = b.conf.NodeID
+	z := &b.conf.ZooKeeper
+	if z.Connect == "" {
+		return "", nodeID, nil
+	}
+	tree, err := zk.Open(ctx, zk.Options{
+		Connect: z.Connect, SessionTimeout: z.SessionTimeout, ConnectTimeout: z.ConnectionTimeout, SetACL: z.SetACL, Digest: z.Digest, Logger: b.levels.Logger(logOfController),
+	})
+	if err != nil {
+		return "", nodeID, err
+	}
+	b.tree = tree
+	b.steward = newSteward(b, tree)
+	data, _, err := tree.Get(ctx, meta.ClusterIDPath)
+	if isNoNode(err) {
+		return "", nodeID, b.refuseToForget()
+	}
+	if err == nil {
+		clusterID, err = meta.DecodeClusterID(data)
+	}
+	if err != nil {
+		return "", nodeID, fmt.Errorf("reading %s: %w", meta.ClusterIDPath, err)
+	}
+	return clusterID, nodeID, nil
+}
+
+// refuseToForget is for a ZooKeeper without a cluster: topics that the data directory knows must be brought there first.
+func (b *Broker) refuseToForget() error {
+	if _, err := os.Stat(b.metaFile()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("zookeeper.connect=%s has no cluster yet, and %s has topics and settings: bring them over with gregor meta, or use an empty data directory",
+		b.conf.ZooKeeper.Connect, b.metaFile())
+}
+
+// openSharedMetadata reads the tree. The directory is locked. Nobody leads anything yet.
+func (b *Broker) openSharedMetadata(ctx context.Context, d *logdir.Set) ([]controller.Topic, error) {
+	var err error
+	if b.control, err = controller.Open(ctx, b.tree, b.controllerConfig(d)); err != nil {
+		return nil, err
+	}
+	b.lookAround(noLeader)
+	topics, err := b.readMetadata(ctx)
+	for i := range topics {
+		for n := range topics[i].Partitions {
+			if p := &topics[i].Partitions[n]; p.Leader == b.nodeID {
+				p.Leader = noLeader
+			}
+		}
+	}
+	return topics, err
+}
+
+// registered are the endpoints that other brokers and tools are told of: those of advertised.listeners, or where this broker listens.
+func (b *Broker) registered() []meta.Endpoint {
+	endpoints := b.endpoints()
+	if len(b.conf.Advertised) > 0 {
+		return endpoints
+	}
+	for i := range endpoints {
+		e := &endpoints[i]
+		if ip := net.ParseIP(e.Host); e.Host == "" || ip != nil && ip.IsUnspecified() {
+			if name, err := os.Hostname(); err == nil {
+				e.Host = name
+			}
+		}
+		if _, port, err := net.SplitHostPort(b.addrs[i]); err == nil {
+			n, _ := strconv.ParseInt(port, 10, 32) // it is the one that is listened on
+			e.Port = int32(n)
+		}
+	}
+	return endpoints
+}
+
+// dialer connects to other brokers.
+func (b *Broker) dialer() peers.Dialer {
+	return peers.Dialer{ClientID: strconv.Itoa(int(b.nodeID))}
+}
