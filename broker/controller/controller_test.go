@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -77,36 +78,39 @@ func TestMissingRootPathsAreMade(t *testing.T) {
 }
 
 func TestSecondControllerWaitsForTheSeat(t *testing.T) {
-	tree := openTree(t, treeFile(t))
-	first := startOn(t, tree)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := Start(ctx, tree, testConfig()); !errors.Is(err, ErrRegistered) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("second start: %v", err)
-	}
-
-	// An older session ends while the new one waits.
-	done := make(chan *Controller)
-	go func() {
-		c, err := Start(t.Context(), tree, testConfig())
-		if err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) { // the time limit comes when all wait, and not before
+		tree := openTree(t, treeFile(t))
+		first := startOn(t, tree)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := Start(ctx, tree, testConfig()); !errors.Is(err, ErrRegistered) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("second start: %v", err)
 		}
-		done <- c
-	}()
-	err := tree.Multi(t.Context(), meta.DeleteOp("/brokers/ids/1", meta.AnyVersion), meta.DeleteOp("/controller", meta.AnyVersion))
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := <-done
 
-	// The one that lost its seat changes nothing any more.
-	if _, err := first.CreateTopic(t.Context(), "a", 1, 1, nil); !errors.Is(err, ErrNotController) || !errors.Is(err, kerr.NotController) {
-		t.Errorf("old controller: %v", err)
-	}
-	if second.mustCreate(t, "a", 1); len(second.mustLoad(t)) != 1 {
-		t.Error("new controller made no topic")
-	}
+		// An older session ends while the new one waits.
+		done := make(chan *Controller)
+		go func() {
+			c, err := Start(t.Context(), tree, testConfig())
+			if err != nil {
+				t.Error(err)
+			}
+			done <- c
+		}()
+		synctest.Wait()
+		err := tree.Multi(t.Context(), meta.DeleteOp("/brokers/ids/1", meta.AnyVersion), meta.DeleteOp("/controller", meta.AnyVersion))
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := <-done
+
+		// The one that lost its seat changes nothing any more.
+		if _, err := first.CreateTopic(t.Context(), "a", 1, 1, nil); !errors.Is(err, ErrNotController) || !errors.Is(err, kerr.NotController) {
+			t.Errorf("old controller: %v", err)
+		}
+		if second.mustCreate(t, "a", 1); len(second.mustLoad(t)) != 1 {
+			t.Error("new controller made no topic")
+		}
+	})
 }
 
 func TestDamagedNodesAreErrors(t *testing.T) {
