@@ -96,3 +96,47 @@ func venv(ctx context.Context, name string, packages []string) (string, error) {
 	})
 	return python, err
 }
+
+// Exporters are programs that read the lag of groups for Prometheus, by name, with what `go install` takes.
+func Exporters() map[string]string {
+	return map[string]string{
+		"kafka_exporter": "github.com/danielqsj/kafka_exporter@v1.9.0",
+		"kminion":        "github.com/cloudhut/kminion/v2@v2.3.5",
+	}
+}
+
+// Exporter returns the path of one of Exporters: from PATH, or installed by `go install` into the cache.
+func Exporter(ctx context.Context, name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	var path string
+	err := harness.Once(name, func(cache string) error {
+		path = filepath.Join(cache, "bin", name)
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		cmd := exec.CommandContext(ctx, "go", "install", Exporters()[name])
+		cmd.Env = append(os.Environ(), "GOBIN="+filepath.Dir(path), "GOFLAGS=-buildvcs=false")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s is not in PATH and `go install %s` failed: %w\n%s", name, Exporters()[name], err, out)
+		}
+		return nil
+	})
+	return path, err
+}
+
+// ConfluentGo returns a program of confluent-kafka-go, which carries librdkafka, built from a folder with a module of its own.
+func ConfluentGo(ctx context.Context, dir string) (string, error) {
+	var path string
+	err := harness.Once("confluent-go", func(cache string) error {
+		path = filepath.Join(cache, "bin", "confluent-go")
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go build in %s (it needs cgo and a C compiler): %w\n%s", dir, err, out)
+		}
+		return nil
+	})
+	return path, err
+}
