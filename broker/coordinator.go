@@ -48,11 +48,11 @@ func groupConfig(s *config.Server) group.Config {
 	}
 }
 
-// open starts the goroutines and, when there is a topic from before, begins to read it.
+// open starts the goroutines, which begin to read what is there from before.
 func (c *coordinator) open() {
 	c.running.Go(c.run)
 	c.running.Go(c.housekeep)
-	c.stateTopic.open()
+	c.running.Go(c.carryOut)
 }
 
 // instant is now, on both clocks.

@@ -96,6 +96,8 @@ func (b *Broker) placeTopic(ctx context.Context, pl *placement) (*topic, error) 
 			return nil, fmt.Errorf("topic %s has id %s here, the controller says %s: %w", t.name, controller.FormatID(t.id), controller.FormatID(pl.id), kerr.InconsistentTopicID)
 		}
 		b.topics.remove(t) // deleted and made again, elsewhere
+		b.groups.topicDeleted(t.name)
+		b.txns.topicDeleted(t.name)
 	}
 	own, err := b.control.TopicConfig(ctx, pl.name)
 	if err != nil {

@@ -404,3 +404,36 @@ func TestNotController(t *testing.T) {
 		}
 	}
 }
+
+// TestOffsetsTopicMadeByHand: who made it for somebody else coordinates its groups, though nobody looked for a coordinator here.
+func TestOffsetsTopicMadeByHand(t *testing.T) {
+	b := startBroker(t, t.TempDir(), quickGroups()...)
+	c := b.dial()
+	c.createTopic("t")
+	r := createTopicRequest(b.groups.newTopic())
+	if got := ask[*kmsg.CreateTopicsResponse](c, 5, r).Topics[0].ErrorCode; got != 0 {
+		t.Fatalf("create: error %d", got)
+	}
+	if got := c.commitOne("a", "t", 1); got != 0 {
+		t.Errorf("commit: error %d", got)
+	}
+}
+
+// TestTopicMadeAgainElsewhere: the offsets of the topic that was there before are not those of the new one.
+func TestTopicMadeAgainElsewhere(t *testing.T) {
+	b, c := groupBroker(t, t.TempDir())
+	place := func(id byte) {
+		b.admin.Lock()
+		defer b.admin.Unlock()
+		led := controller.Partition{Leader: neighbour, Replicas: []int32{neighbour}, ISR: []int32{neighbour}}
+		if failed := b.place(t.Context(), []placement{{name: "t", id: [16]byte{id}, partitions: map[int32]controller.Partition{0: led}}}); len(failed) > 0 {
+			t.Fatal(failed)
+		}
+	}
+	place(1)
+	if got := c.commitOne("a", "t", 7); got != 0 {
+		t.Fatalf("commit: error %d", got)
+	}
+	place(2)
+	waitFor(t, func() bool { return c.fetchOne("a", "t").Offset == -1 })
+}

@@ -50,10 +50,9 @@ func (s *stateTopic[P]) init(b *Broker, loop *stateLoop, name string, shape func
 	s.changes = make(chan struct{}, 1)
 }
 
-// open starts the goroutine and takes the topic over if there is one from before.
-func (s *stateTopic[P]) open() {
-	s.loop.running.Go(s.carryOut)
-	if t := s.of.topics.name(s.name); t != nil {
+// topicAdded takes the topic over when it comes into the catalog whole: at the start, or made by this broker for whoever asked.
+func (s *stateTopic[P]) topicAdded(t *topic) {
+	if t.name == s.name {
 		s.take(t, len(*t.partitions.Load()))
 	}
 }

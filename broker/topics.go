@@ -168,6 +168,8 @@ func (b *Broker) addTopics(topics []controller.Topic) error {
 	for i := range all {
 		all[i].topic.partitions.Store(&all[i].parts)
 		b.topics.add(all[i].topic)
+		b.groups.topicAdded(all[i].topic)
+		b.txns.topicAdded(all[i].topic)
 	}
 	b.configChanged()
 	return nil

@@ -54,10 +54,10 @@ func txnConfig(s *config.Server) txn.Config {
 	}
 }
 
-// open starts the goroutines and, when there is a topic from before, begins to read it.
+// open starts the goroutines, which begin to read what is there from before.
 func (c *txnCoordinator) open() {
 	c.running.Go(c.run)
-	c.stateTopic.open()
+	c.running.Go(c.carryOut)
 }
 
 // instant is now, on both clocks.
