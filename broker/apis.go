@@ -2,10 +2,13 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"gregor/broker/peers"
+	"gregor/broker/twophase"
 	"gregor/wire"
 )
 
@@ -19,7 +22,7 @@ type api struct {
 
 // apiTable lists what is built, in the order of the keys.
 func (b *Broker) apiTable() []api {
-	return []api{
+	table := []api{
 		{0, 0, 13, b.handleProduce},
 		{1, 0, 18, b.handleFetch},
 		{2, 0, 11, answer(b.handleListOffsets)},
@@ -77,6 +80,36 @@ func (b *Broker) apiTable() []api {
 		{74, 0, 1, answer(b.handleListConfigResources)},
 		{75, 0, 0, answer(b.handleDescribeTopicPartitions)},
 	}
+	if b.shared {
+		table = append(table, b.ordersTable()...)
+		slices.SortFunc(table, func(a, b api) int { return int(a.key) - int(b.key) })
+	}
+	return table
+}
+
+// ordersTable lists what controllers and brokers of a cluster ask of each other. A broker on a tree of its own is nobody's to order about.
+func (b *Broker) ordersTable() []api {
+	return []api{
+		{4, 0, 7, answer(b.handleLeaderAndISR)},
+		{5, 0, 4, answer(b.handleStopReplica)},
+		{6, 0, 8, answer(b.handleUpdateMetadata)},
+		{7, 0, 3, answer(b.handleControlledShutdown)},
+	}
+}
+
+// share makes the broker one of a cluster, or not. It must not serve yet.
+func (b *Broker) share(shared bool) {
+	b.shared = shared
+	b.apis = b.apiTable()
+	b.byKey = indexAPIs(b.apis)
+}
+
+// newBody makes the bodies of requests that kmsg does not know, or has otherwise than Kafka; nil for all others.
+func newBody(key, version int16) kmsg.Request {
+	if body := peers.NewBody(key, version); body != nil {
+		return body
+	}
+	return twophase.NewBody(key, version)
 }
 
 // answer makes a handler of a function that always has its answer at once. A throttle time in it holds the client up.

@@ -23,7 +23,6 @@ import (
 	"gregor/broker/meta"
 	"gregor/broker/quota"
 	"gregor/broker/telemetry"
-	"gregor/broker/twophase"
 	"gregor/log/batch"
 	"gregor/log/logdir"
 	"gregor/log/vfs"
@@ -87,6 +86,10 @@ type Broker struct {
 	dynamic atomic.Pointer[config.Server]
 	// finalized are the levels of features.
 	finalized atomic.Pointer[finalized]
+
+	// shared says that the metadata tree is that of a cluster: a controller gives this broker orders.
+	shared    bool
+	obedience obedience
 
 	nodeID    int32 // broker.id, or what the data directory says
 	clusterID string
@@ -158,8 +161,7 @@ func New(c Config) (*Broker, error) {
 	b.cleaner = newCleaner(b)
 	b.txns = newTxnCoordinator(b)
 	b.others = b.newAsker()
-	b.apis = b.apiTable()
-	b.byKey = indexAPIs(b.apis)
+	b.share(conf.ZooKeeper.Connect != "")
 	if n := conf.Defaults.MinInsyncReplicas; n > 1 {
 		b.logger.Warn("acks=all will be refused: this is the only broker", "min.insync.replicas", n)
 	}
@@ -210,7 +212,7 @@ func (b *Broker) listen() error {
 		Handler:       b,
 		Logger:        b.levels.Logger(logOfWire),
 		Supports:      b.supports,
-		NewBody:       twophase.NewBody,
+		NewBody:       newBody,
 		Delay:         func(peer netip.Addr) time.Duration { return b.quotas.Connect(peer.String(), time.Now()) },
 		MaxFrame:      b.conf.SocketRequestMaxBytes,
 		QueuedBytes:   b.conf.QueuedMaxRequestBytes,

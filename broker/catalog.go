@@ -51,7 +51,9 @@ func (c *catalog) add(t *topic) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byName[t.name] = t
-	c.byID[t.id] = t
+	if t.id != [16]byte{} {
+		c.byID[t.id] = t
+	}
 }
 
 func (c *catalog) remove(t *topic) {
@@ -64,7 +66,7 @@ func (c *catalog) remove(t *topic) {
 // topic is one topic and its partitions on this broker.
 type topic struct {
 	name     string
-	id       [16]byte
+	id       [16]byte // zero when the controller is older than topic ids (Kafka 2.8)
 	internal bool
 	// deleted is set before the topic's logs are closed for good.
 	deleted atomic.Bool

@@ -59,7 +59,7 @@ func (b *Broker) deleteAll(ctx context.Context, topics []*topic) error {
 	var present []*topic
 	for _, t := range topics {
 		// Another request may have deleted it, and made a new one of that name, since it was looked up.
-		if b.topics.id(t.id) == t {
+		if b.topics.name(t.name) == t {
 			names, present = append(names, t.name), append(present, t)
 		}
 	}

@@ -106,7 +106,12 @@ func (c *client) send(r kmsg.Request) {
 	c.t.Helper()
 	f := kmsg.NewRequestFormatter(kmsg.FormatterClientID(c.id))
 	c.next++
-	if _, err := c.conn.Write(f.AppendRequest(nil, r, c.next)); err != nil {
+	frame := f.AppendRequest(nil, r, c.next)
+	if r.Key() == 7 && r.GetVersion() == 0 { // ControlledShutdown, which kmsg writes the header of and nothing else
+		frame = r.AppendTo(frame)
+		binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	}
+	if _, err := c.conn.Write(frame); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -18,19 +18,28 @@ type leadership struct {
 	epoch    int32 // of the leader
 	replicas []int32
 	isr      []int32
+	// offline are replicas on disks that cannot be used, as far as the controller knows.
+	offline []int32
 	// led says that this broker is the leader.
 	led bool
+	// obeyed is the leader epoch of the last LeaderAndIsr for this replica, -1 before the first.
+	obeyed int32
+	// leaving says that the topic is being deleted.
+	leaving bool
 }
 
 // leadershipOf is what the tree says of a partition.
 func (b *Broker) leadershipOf(p *controller.Partition) *leadership {
-	return &leadership{leader: p.Leader, epoch: p.LeaderEpoch, replicas: p.Replicas, isr: p.ISR, led: p.Leader == b.nodeID}
+	return &leadership{leader: p.Leader, epoch: p.LeaderEpoch, replicas: p.Replicas, isr: p.ISR, led: p.Leader == b.nodeID, obeyed: epochNone}
 }
 
 // setLeadership makes l the partition's, and tells those who stand on it. Needs admin.
 func (b *Broker) setLeadership(p *partition, l *leadership) {
 	if before := p.lead.Swap(l); before.led == l.led {
 		return
+	}
+	if p.log != nil && !l.led {
+		p.log.WakeAll() // whoever waits for records looks again
 	}
 	b.groups.leadershipChanged(p)
 	b.txns.leadershipChanged(p)
@@ -45,9 +54,14 @@ func (p *partition) offline() error {
 		return fmt.Errorf("partition %s-%d is led by broker %d: %w", p.topic.name, p.num, l.leader, kerr.NotLeaderForPartition)
 	}
 	if p.log == nil {
-		return fmt.Errorf("partition %s-%d is offline: %w: %w", p.topic.name, p.num, p.err, kerr.KafkaStorageError)
+		return p.broken()
 	}
 	return nil
+}
+
+// broken says that the log could not be opened, as KAFKA_STORAGE_ERROR.
+func (p *partition) broken() error {
+	return fmt.Errorf("partition %s-%d is offline: %w: %w", p.topic.name, p.num, p.err, kerr.KafkaStorageError)
 }
 
 // sight is how clients see a partition.
@@ -62,7 +76,7 @@ func (p *partition) seen(v *view) sight {
 	l := p.lead.Load()
 	s := sight{leader: l.leader, epoch: l.epoch, replicas: l.replicas, isr: l.isr, offline: []int32{}}
 	for _, id := range l.replicas {
-		if !v.lives(id) || id == v.self && p.log == nil {
+		if !v.lives(id) || slices.Contains(l.offline, id) || id == v.self && p.log == nil {
 			s.offline = append(s.offline, id)
 		}
 	}

@@ -19,6 +19,10 @@ type placement struct {
 	partitions map[int32]controller.Partition
 	// open says that this broker is to open or make its replicas, and to lead those that name it. Otherwise clients are only told.
 	open bool
+	// old are partitions that are not new: with a directory out of use, one that is not found may be in it.
+	old map[int32]bool
+	// offline are replicas on disks that cannot be used.
+	offline map[int32][]int32
 }
 
 // placementOf is all of a topic in the tree.
@@ -47,6 +51,9 @@ func (b *Broker) place(ctx context.Context, all []placement) map[logdir.TopicPar
 		}
 		c := b.placePartitions(t, &all[i])
 		opening = append(opening, c.opening...)
+		for _, p := range c.lost {
+			failed[p.at()] = p.broken()
+		}
 		changes = append(changes, c)
 	}
 	err := b.openLogs(opening)
@@ -55,16 +62,19 @@ func (b *Broker) place(ctx context.Context, all []placement) map[logdir.TopicPar
 			p.err = err
 		}
 		if p.err != nil {
-			failed[p.at()] = p.err
+			failed[p.at()] = p.broken()
 		}
 	}
 	for i := range changes {
 		c := &changes[i]
 		c.topic.partitions.Store(&c.partitions)
-		if b.topics.id(c.topic.id) != c.topic {
+		if b.topics.name(c.topic.name) != c.topic {
 			b.topics.add(c.topic)
 		}
 		for _, l := range c.leaders {
+			if l.partition.err != nil {
+				l.lead.obeyed = l.partition.lead.Load().obeyed // the order may be given again
+			}
 			b.setLeadership(l.partition, l.lead)
 		}
 	}
@@ -72,11 +82,34 @@ func (b *Broker) place(ctx context.Context, all []placement) map[logdir.TopicPar
 	return failed
 }
 
+// placements are those of a request, one for each topic.
+type placements struct {
+	open bool // what they have as open
+	all  []placement
+	at   map[string]int // where a topic is in all
+}
+
+// topic is the placement of a topic, until the next call.
+func (ps *placements) topic(name string, id [16]byte) *placement {
+	i, ok := ps.at[name]
+	if !ok {
+		i = len(ps.all)
+		if ps.at == nil {
+			ps.at = make(map[string]int)
+		}
+		ps.at[name] = i
+		ps.all = append(ps.all, placement{name: name, id: id, open: ps.open, partitions: make(map[int32]controller.Partition), old: make(map[int32]bool),
+			offline: make(map[int32][]int32)})
+	}
+	return &ps.all[i]
+}
+
 // placing is a placement that is carried out.
 type placing struct {
 	topic      *topic
 	partitions []*partition // all of the topic as they will be
 	opening    []*partition // those that are to be opened
+	lost       []*partition // those that cannot be
 	leaders    []newLeader
 }
 
@@ -88,7 +121,8 @@ type newLeader struct {
 // placeTopic finds or makes the catalog's entry.
 func (b *Broker) placeTopic(ctx context.Context, pl *placement) (*topic, error) {
 	t := b.topics.name(pl.name)
-	if t != nil && (t.id == pl.id || pl.id == [16]byte{}) {
+	var none [16]byte
+	if t != nil && (t.id == pl.id || pl.id == none || t.id == none) {
 		return t, nil
 	}
 	if t != nil {
@@ -123,24 +157,53 @@ func (b *Broker) placePartitions(t *topic, pl *placement) placing {
 	}
 	for n, told := range pl.partitions {
 		p, lead := c.partitions[n], b.leadershipOf(&told)
+		lead.offline = pl.offline[n]
 		here := slices.Contains(told.Replicas, b.nodeID)
 		if !pl.open {
-			if p.log != nil || p.err != nil {
-				continue // what it leads is said by LeaderAndIsr only
+			if b.heed(p, lead) {
+				c.leaders = append(c.leaders, newLeader{p, lead})
 			}
-			lead.led = false
+			continue
 		}
-		if pl.open && here && p.log == nil {
+		lead.obeyed = lead.epoch
+		if here && p.log == nil {
 			// A new one, since others may look at the old without a lock. It is not led yet: who stands on it is told when it is.
 			before := *p.lead.Load()
 			before.led = false
 			p = b.newPartition(t, n, &before)
 			c.partitions[n] = p
-			c.opening = append(c.opening, p)
+			if p.err = b.mayBeLost(p, pl.old[n]); p.err == nil {
+				c.opening = append(c.opening, p)
+			} else {
+				c.lost = append(c.lost, p)
+			}
 		}
 		c.leaders = append(c.leaders, newLeader{p, lead})
 	}
 	return c
+}
+
+// heed makes lead, of which this broker is only told, what it may be for p. False: what it knows is newer.
+func (b *Broker) heed(p *partition, lead *leadership) bool {
+	before := p.lead.Load()
+	here := p.log != nil || p.err != nil
+	lead.obeyed, lead.led = before.obeyed, false
+	if !here {
+		return true
+	}
+	if lead.leader == b.nodeID && before.led {
+		lead.led = true // under another epoch LeaderAndIsr says so
+		return lead.epoch == before.epoch
+	}
+	return lead.epoch >= before.epoch
+}
+
+// mayBeLost is why a partition that is not found may be on a disk that cannot be used, and must not begin anew.
+func (b *Broker) mayBeLost(p *partition, old bool) error {
+	if _, found := b.dir.Get(p.at()); found || !old {
+		return nil
+	}
+	return b.dir.Offline()
 }
 
 // newPartition is one without a log.

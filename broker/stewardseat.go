@@ -65,6 +65,7 @@ func (s *steward) takeSeat(ctx context.Context) (err error) {
 		return err
 	}
 	s.look(follow[2:]...)
+	b.obedience.epoch.Store(seat.epoch) // older ones are not obeyed any more, also when the seat is lost again
 	s.logger.Info("this broker is the controller", "controller epoch", seat.epoch, "topics", len(topics), "brokers", len(live.brokers))
 	return nil
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -278,11 +279,12 @@ func (b *Broker) adopt(p *partition, found *logdir.Partition) {
 	switch id := found.TopicID(); {
 	case found.Err() != nil:
 		p.err = found.Err()
-	case id != p.topic.id && id != none:
-		p.err = fmt.Errorf("directory %s belongs to topic id %s, the topic has %s; move it away", found.Dir(), controller.FormatID(id), controller.FormatID(p.topic.id))
+	case id != p.topic.id && id != none && p.topic.id != none:
+		p.err = fmt.Errorf("directory %s belongs to topic id %s, the topic has %s; move it away: %w", found.Dir(), controller.FormatID(id), controller.FormatID(p.topic.id),
+			errOtherTopic)
 		b.logger.Error("partition is offline", "topic", p.topic.name, "partition", p.num, "error", p.err)
 	default:
-		if id == none { // a crash during the creation, or a directory from before Kafka had topic ids
+		if id == none && p.topic.id != none { // a crash during the creation, or a directory from before Kafka had topic ids
 			if err := b.dir.SetTopicID(found, p.topic.id); err != nil {
 				b.logger.Warn("topic id cannot be written", "dir", found.Dir(), "error", err)
 			}
@@ -291,3 +293,6 @@ func (b *Broker) adopt(p *partition, found *logdir.Partition) {
 		p.log.SetConfig(logConfig(*p.topic.config.Load(), p.producerExpiryMs))
 	}
 }
+
+// errOtherTopic is a directory that belongs to another topic of the same name.
+var errOtherTopic = errors.New("another topic of the same name")

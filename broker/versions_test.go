@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"gregor/broker/twophase"
 )
 
 // TestEveryAdvertisedVersion sends each key at each version that ApiVersions lists, with a body of defaults: there is an answer, and it parses
@@ -19,9 +17,14 @@ func TestEveryAdvertisedVersionTwoPhase(t *testing.T) {
 	everyAdvertisedVersion(t, startBroker(t, t.TempDir(), "transaction.two.phase.commit.enable", "true"))
 }
 
+// TestEveryAdvertisedVersionShared: there are more in a cluster.
+func TestEveryAdvertisedVersionShared(t *testing.T) {
+	everyAdvertisedVersion(t, startShared(t, Config{}, t.TempDir()))
+}
+
 // bodyFor is an empty request of any key and version that is served.
 func bodyFor(key, version int16) kmsg.Request {
-	if r := twophase.NewBody(key, version); r != nil {
+	if r := newBody(key, version); r != nil {
 		return r
 	}
 	return kmsg.RequestForKey(key)

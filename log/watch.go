@@ -11,7 +11,7 @@ import (
 type Waiter interface{ Wake() }
 
 // Watch registers w for one Wake when the offset that limit stands for reaches offset, or the log goes offline, is closed or
-// deleted, or its end moves back. True means that this is so already, and w is not registered. A waiter is registered once per
+// deleted, or its end moves back, or WakeAll is called. True means that this is so already, and w is not registered. A waiter is registered once per
 // log: watching again replaces.
 func (l *Log) Watch(w Waiter, offset int64, limit ReadLimit) bool {
 	if !l.reached(offset, limit) {
@@ -27,6 +27,9 @@ func (l *Log) Watch(w Waiter, offset int64, limit ReadLimit) bool {
 
 // Unwatch forgets w.
 func (l *Log) Unwatch(w Waiter) { l.waiters.remove(w) }
+
+// WakeAll wakes all who watch: something else than the log's offsets changed for them.
+func (l *Log) WakeAll() { l.waiters.wakeAll() }
 
 func (l *Log) reached(offset int64, limit ReadLimit) bool {
 	return l.limitOffset(limit) >= offset || l.writable() != nil
