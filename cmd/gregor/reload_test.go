@@ -48,7 +48,7 @@ func TestReload(t *testing.T) {
 	}()
 	waitFor := func(b *syncBuffer, text string) {
 		t.Helper()
-		for limit := time.Now().Add(10 * time.Second); !strings.Contains(b.String(), text); {
+		for limit := time.Now().Add(time.Minute); !strings.Contains(b.String(), text); {
 			if time.Now().After(limit) {
 				t.Fatalf("no %q in\n%s", text, b.String())
 			}
