@@ -57,6 +57,7 @@ func New(conf Config) *Announcer {
 	for i := range conf.Topics {
 		a.learn(&conf.Topics[i], func(place, known, *Partition) {})
 	}
+	a.conf.Topics = nil // a.topics is what counts from now on
 	return a
 }
 
@@ -200,7 +201,9 @@ func (a *Announcer) SetBrokers(live []Broker) {
 	}
 	all := a.replicasOf(nil)
 	for _, b := range live {
-		if a.peers[b.ID] == nil && b.ID != a.conf.ControllerID {
+		if p := a.peers[b.ID]; p != nil {
+			p.broker.Endpoints = b.Endpoints // for its next connection
+		} else if b.ID != a.conf.ControllerID {
 			a.start(b, all)
 		}
 	}

@@ -207,6 +207,12 @@ func TestAnnounce(t *testing.T) {
 		c.SetBrokers(live)
 		c.heard(2, "tell @77 live 1 2 4")
 		c.heard(4, "tell live 1 2 4")
+
+		// a replica whose log directory failed
+		failed := one("t", 1, 4, 2, 4)
+		failed.Partitions[0].Failed = []int32{4}
+		c.Update(failed)
+		c.heard(4, "tell t0/4 without [4] live 1 2 4")
 	})
 }
 
@@ -255,23 +261,43 @@ func TestSentAgain(t *testing.T) {
 	})
 }
 
-// TestIdleConnection: one that the broker ended while nothing was sent is no failure.
+// TestIdleConnection: one that the broker ended while nothing was sent is no failure, and one that it did not end is used again.
 func TestIdleConnection(t *testing.T) {
 	play(t, nil, func(t *testing.T, c *cluster) {
-		asked := 0
-		c.fakes[2].answer = func(kmsg.Request) (kmsg.Response, error) {
-			if asked++; asked == 2 {
-				return nil, errHangUp
-			}
-			return nil, nil
-		}
+		c.fakes[2].idle = time.Minute
 		c.SetBrokers(brokers(map[int32]int64{1: 1, 2: 1}))
-		c.heard(2, "tell live 1 2")
-		c.Announce(one("t", 1, 0, 3))
-		c.heard(2, "tell t0/0 without [3] live 1 2", "tell t0/0 without [3] live 1 2") // without a wait
-		if text := c.logged(); text != "" {
-			t.Errorf("logged:\n%s", text)
+		for n, wait := range []time.Duration{0, 40 * time.Second, 40 * time.Second, 2 * time.Minute, 0} {
+			time.Sleep(wait)
+			c.Update(one("t", 1, int32(n), 2))
+			synctest.Wait()
+			time.Sleep(probeFor)
+			synctest.Wait()
 		}
+		var want []string
+		for n := range 5 {
+			want = append(want, fmt.Sprintf("tell t0/%d live 1 2", n))
+		}
+		if f := c.fakes[2]; len(f.seen) == 6 { // the first may have gone alone
+			want = append([]string{"tell live 1 2"}, want...)
+		}
+		c.heard(2, want...)
+		if text := c.logged(); text != "" || c.dials != 2 {
+			t.Errorf("%d connections, want 2; logged:\n%s", c.dials, text)
+		}
+	})
+}
+
+// TestMovedBroker: one that cannot be reached is looked for where it says that it is now.
+func TestMovedBroker(t *testing.T) {
+	play(t, nil, func(t *testing.T, c *cluster) {
+		c.setDown(2, true)
+		c.SetBrokers(brokers(map[int32]int64{2: 1}))
+		time.Sleep(time.Second)
+		moved := brokers(map[int32]int64{2: 1})
+		moved[0].Endpoints[0].Host = "b3"
+		c.SetBrokers(moved)
+		time.Sleep(time.Second)
+		c.heard(3, "tell live 2", "tell live 2")
 	})
 }
 

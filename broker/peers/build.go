@@ -110,7 +110,7 @@ func (s *sender) metadataOf(at place, k known) kmsg.UpdateMetadataRequestTopicPa
 		p.Leader, p.LeaderEpoch, p.ZKVersion = leaderDuringDelete, 0, 0
 	}
 	for _, r := range k.Replicas {
-		if !slices.ContainsFunc(s.live, func(b Broker) bool { return b.ID == r }) {
+		if !slices.ContainsFunc(s.live, func(b Broker) bool { return b.ID == r }) || slices.Contains(k.Failed, r) {
 			p.OfflineReplicas = append(p.OfflineReplicas, r)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,15 @@ import (
 const (
 	defaultTimeout   = 30 * time.Second // controller.socket.timeout.ms
 	defaultMaxAnswer = 100 << 20        // socket.request.max.bytes
+
+	// A connection that was not used for probeAfter may have been ended by the broker (connections.max.idle.ms): before it is used again it is looked at for
+	// probeFor.
+	probeAfter = 30 * time.Second
+	probeFor   = time.Millisecond
 )
+
+// errNotSent says that a connection was of no use before anything was sent on it: the request may go on another.
+var errNotSent = errors.New("nothing was sent")
 
 // Dialer makes connections. The zero value works.
 type Dialer struct {
@@ -57,6 +66,7 @@ type Conn struct {
 	// of who has the token
 	correlation int32
 	buf         []byte
+	used        time.Time // when it was used last
 }
 
 // Dial connects and asks for the broker's versions. Errors say where to, and wrap ErrNoListener, ErrProtocol or those of package net.
@@ -152,8 +162,11 @@ func (c *Conn) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error) 
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the connection to %s: %w", c.address, ctx.Err())
 	}
+	if !c.Broken() && !c.used.IsZero() && time.Since(c.used) > probeAfter && c.ended() {
+		_ = c.Close()
+	}
 	if c.Broken() {
-		return nil, fmt.Errorf("connection to %s: %w", c.address, net.ErrClosed)
+		return nil, fmt.Errorf("connection to %s: %w: %w", c.address, errNotSent, net.ErrClosed)
 	}
 	resp, err := c.roundTrip(ctx, req)
 	if err != nil {
@@ -163,7 +176,17 @@ func (c *Conn) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error) 
 		_ = c.Close() // the context may have done so
 		return nil, fmt.Errorf("%s %d to %s: %w", kmsg.NameForKey(req.Key()), req.GetVersion(), c.address, err)
 	}
+	c.used = time.Now()
 	return resp, nil
+}
+
+// ended looks whether the broker has ended the connection, or sent what nobody asked for.
+func (c *Conn) ended() bool {
+	if c.conn.SetReadDeadline(time.Now().Add(probeFor)) != nil {
+		return true
+	}
+	_, err := c.r.Peek(1)
+	return !errors.Is(err, os.ErrDeadlineExceeded) || c.conn.SetReadDeadline(time.Time{}) != nil
 }
 
 // roundTrip writes a request and reads its answer, until the context ends.

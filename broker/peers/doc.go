@@ -28,7 +28,7 @@
 //
 // Conn.Request takes the highest version that both sides know (ApiVersions), within Versions and Dialer.Highest. Every message is kmsg's, except for two that kmsg
 // has wrong: StopReplica 4 (StopReplicaRequest here) and the header of ControlledShutdown 0. An answer's size is limited before it is read, and memory grows
-// with the bytes that came.
+// with the bytes that came. A connection that the broker ended while it was idle is found out before it is used again.
 //
 // Locks. Announcer.mu and Pool.mu are leaves, held for map operations and never over I/O or a callback. A Conn lets one request through at a time.
 //

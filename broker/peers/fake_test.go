@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -20,6 +21,7 @@ type fake struct {
 	t *testing.T
 	// newest are the highest versions that it knows, by key; ApiVersions among them.
 	newest map[int16]int16
+	idle   time.Duration // ends connections that bring nothing for so long; 0: never
 	// answer makes the answer; nil for an answer without errors, an error ends the connection.
 	answer func(req kmsg.Request) (kmsg.Response, error)
 
@@ -61,6 +63,9 @@ func (f *fake) serve(ctx context.Context, c net.Conn) {
 	defer context.AfterFunc(ctx, func() { c.Close() })()
 	defer c.Close()
 	for {
+		if f.idle > 0 {
+			_ = c.SetReadDeadline(time.Now().Add(f.idle))
+		}
 		b, err := readRequest(c)
 		if err != nil {
 			return

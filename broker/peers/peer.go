@@ -3,11 +3,12 @@ package peers
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"gregor/broker/meta"
 )
 
 // retryAfter is how long a broker that failed is left alone, as in Kafka's RequestSendThread.
@@ -16,7 +17,7 @@ const retryAfter = 100 * time.Millisecond
 // peer is one other live broker.
 type peer struct {
 	announcer *Announcer
-	broker    Broker
+	broker    Broker          // its Endpoints under Announcer.mu, the rest does not change
 	ctx       context.Context // ends when the broker leaves, or by Close
 	cancel    context.CancelFunc
 	logger    *slog.Logger
@@ -26,7 +27,6 @@ type peer struct {
 
 	// of the goroutine
 	conn    *Conn
-	used    bool // something was answered on conn
 	failing bool // the last try failed, and was logged
 }
 
@@ -80,9 +80,9 @@ func (p *peer) take() work {
 // connect makes a connection if there is none, again and again. It is false when the context ended.
 func (p *peer) connect() bool {
 	for p.conn == nil || p.conn.Broken() {
-		conn, err := p.announcer.conf.Dialer.Dial(p.ctx, p.broker.Endpoints)
+		conn, err := p.announcer.conf.Dialer.Dial(p.ctx, p.endpoints())
 		if err == nil {
-			p.conn, p.used = conn, false
+			p.conn = conn
 			break
 		}
 		if !p.pause("cannot reach the broker, trying on", err) {
@@ -90,6 +90,12 @@ func (p *peer) connect() bool {
 		}
 	}
 	return p.ctx.Err() == nil
+}
+
+func (p *peer) endpoints() []meta.Endpoint {
+	p.announcer.mu.Lock()
+	defer p.announcer.mu.Unlock()
+	return p.broker.Endpoints
 }
 
 // pause logs the first of several failures and waits. It is false when the context ended.
@@ -161,14 +167,13 @@ func (p *peer) send(req kmsg.Request) (Answer, bool) {
 		if err == nil {
 			var a Answer
 			if a, err = read(&p.broker, req, resp); err == nil {
-				p.used = true
 				p.answered(&a)
 				return a, true
 			}
 			_ = p.conn.Close()
 		}
-		if p.used && errors.Is(err, io.EOF) {
-			continue // the broker ended an idle connection (connections.max.idle.ms)
+		if errors.Is(err, errNotSent) {
+			continue // the broker ended an idle connection
 		}
 		if !p.pause("broker did not answer, sending again", err) {
 			return Answer{}, false

@@ -32,18 +32,24 @@ func NewPool(d Dialer, find func(id int32) (Broker, bool)) *Pool {
 }
 
 // Request sends a request to a broker at the highest version that both know, and waits for the answer. A connection is made when there is none, or the one
-// there is broken or of an earlier start of the broker. Nothing is sent twice: whoever needs an answer asks again after an error. Errors wrap ErrLeft
-// when the broker is not live, ErrClosed, or are those of Dial and Conn.
+// there is broken or of an earlier start of the broker. Nothing is sent twice: whoever needs an answer asks again after an error. Requests to one broker wait for
+// each other: those that may take long are better in a pool of their own. Errors wrap ErrLeft when the broker is not live, ErrClosed, or are those of
+// Dial and Conn.
 func (p *Pool) Request(ctx context.Context, id int32, req kmsg.Request) (kmsg.Response, error) {
-	c, err := p.conn(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("broker %d: %w", id, err)
+	for {
+		c, err := p.conn(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("broker %d: %w", id, err)
+		}
+		resp, err := c.Request(ctx, req)
+		if errors.Is(err, errNotSent) {
+			continue // whoever had the connection before broke it, or the broker ended it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("broker %d: %w", id, err)
+		}
+		return resp, nil
 	}
-	resp, err := c.Request(ctx, req)
-	if err != nil {
-		return nil, fmt.Errorf("broker %d: %w", id, err)
-	}
-	return resp, nil
 }
 
 func (p *Pool) conn(ctx context.Context, id int32) (*Conn, error) {

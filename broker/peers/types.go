@@ -41,6 +41,8 @@ type Partition struct {
 	Replicas []int32
 	// Adding and Removing are those of a reassignment.
 	Adding, Removing []int32
+	// Failed are replicas that are offline although their broker lives: in log directories that failed.
+	Failed []int32
 }
 
 // What takes the place of leader and leader epoch while a topic is being deleted (Kafka's LeaderAndIsr).
