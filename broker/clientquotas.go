@@ -46,6 +46,20 @@ func (b *Broker) loadQuotas(ctx context.Context) error {
 	return b.loadGroupConfigs(ctx)
 }
 
+// loadQuota puts into force what the tree has of one entity.
+func (b *Broker) loadQuota(ctx context.Context, path string) error {
+	e, err := quota.EntityAt(path)
+	if err != nil {
+		b.logger.Warn("settings of an entity cannot be read and have no effect", "path", path, "error", err)
+		return nil
+	}
+	keys, err := b.control.EntityConfig(ctx, path)
+	if err == nil {
+		b.quotas.Set(e, b.quotaValues(controller.Entity{Path: path, Keys: keys}))
+	}
+	return err
+}
+
 // quotaValues are the quotas among the settings of an entity.
 func (b *Broker) quotaValues(one controller.Entity) quota.Values {
 	values := quota.Values{}

@@ -44,7 +44,8 @@ func (b *Broker) reassign(name string, n int32, replicas []int32) error {
 	if t == nil {
 		return refuse(kerr.UnknownTopicOrPartition, "Unable to find a topic named %s.", name)
 	}
-	if t.partition(n) == nil {
+	p := t.partition(n)
+	if p == nil {
 		return refuse(kerr.UnknownTopicOrPartition, "Unable to find partition %s:%d.", name, n)
 	}
 	if replicas == nil {
@@ -60,6 +61,9 @@ func (b *Broker) reassign(name string, n int32, replicas []int32) error {
 		if slices.Contains(replicas[:i], id) {
 			return refuse(kerr.InvalidReplicaAssignment, "The manual partition assignment includes the broker %d more than once.", id)
 		}
+	}
+	if have := p.lead.Load().replicas; !slices.Equal(have, replicas) {
+		return refuse(kerr.InvalidReplicaAssignment, "Partition %s-%d stays on %v: moving partitions between brokers is not built.", name, n, have)
 	}
 	return nil
 }

@@ -75,6 +75,22 @@ func (b *Broker) openSharedMetadata(ctx context.Context, d *logdir.Set) ([]contr
 	return topics, err
 }
 
+// knownTopicID is the id of a topic in the catalog, or in the directory of one of its partitions.
+func (b *Broker) knownTopicID(name string, partitions int) (id [16]byte) {
+	if t := b.topics.name(name); t != nil && t.id != id {
+		return t.id
+	}
+	if b.dir == nil { // not before the directories are open
+		return id
+	}
+	for n := range partitions {
+		if found, ok := b.dir.Get(logdir.TopicPartition{Topic: name, Partition: int32(n)}); ok {
+			return found.TopicID()
+		}
+	}
+	return id
+}
+
 // registered are the endpoints that other brokers and tools are told of: those of advertised.listeners, or where this broker listens.
 func (b *Broker) registered() []meta.Endpoint {
 	endpoints := b.endpoints()

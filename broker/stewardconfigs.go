@@ -92,7 +92,7 @@ func (s *steward) readConfigs(ctx context.Context, entities map[string]bool) err
 				err = b.reloadDynamic(ctx)
 			}
 		case "users", "clients", "ips":
-			err = b.loadQuotas(ctx)
+			err = b.loadQuota(ctx, "/config/"+entity)
 		default:
 			s.logger.Warn("configuration of an unknown kind was changed", "entity", entity)
 		}

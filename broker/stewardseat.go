@@ -94,6 +94,7 @@ func (s *steward) settle(ctx context.Context, topics []controller.Topic) {
 			s.leave(t)
 			continue
 		}
+		s.identify(t)
 		here = append(here, placementOf(t))
 	}
 	for id, err := range b.place(ctx, here) {
@@ -110,6 +111,15 @@ func (s *steward) settle(ctx context.Context, topics []controller.Topic) {
 			b.topics.remove(t)
 		}
 	}
+}
+
+// identify has a topic of the catalog that got its id from the tree just now, as those of Kafka before 2.8 do, taken anew, unless it is in use.
+func (s *steward) identify(in *controller.Topic) {
+	t := s.b.topics.name(in.Name)
+	if t == nil || t.id != [16]byte{} || slices.ContainsFunc(*t.partitions.Load(), func(p *partition) bool { return p.lead.Load().led }) {
+		return
+	}
+	s.b.topics.remove(t)
 }
 
 // live reads who lives.

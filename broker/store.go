@@ -110,6 +110,7 @@ func (b *Broker) controllerConfig(d *logdir.Set) controller.Config {
 		Replication: b.conf.DefaultReplicationFactor,
 		CheckConfig: b.checkTopicConfig,
 		Shared:      b.steward != nil,
+		KnownID:     b.knownTopicID,
 		Now:         b.now,
 		Logger:      b.levels.Logger(logOfController),
 	}

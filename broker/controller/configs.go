@@ -61,7 +61,7 @@ func (c *Controller) writeConfig(ctx context.Context, path string, own map[strin
 	if version < 0 {
 		op = meta.CreateOp(path, meta.EncodeConfig(own), meta.Persistent)
 	}
-	if err := c.change(ctx, op); err != nil {
+	if err := c.change(ctx, append(c.notice(path), op)...); err != nil {
 		return fmt.Errorf("writing configuration %s: %w", path, err)
 	}
 	return nil

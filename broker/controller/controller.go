@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,9 @@ type Config struct {
 	Replication int16
 	// CheckConfig checks a topic's own keys; nil accepts all. The error's text is shown to the user with INVALID_CONFIG.
 	CheckConfig func(map[string]string) error
+	// KnownID is the id that a topic with so many partitions has in the logs, all zero for none; nil knows none. Kafka's tools before 2.8 write topics
+	// without their ids, those that they add partitions to as well.
+	KnownID func(name string, partitions int) [16]byte
 	// Shared says that other brokers and tools change the tree too: a big change is then several steps, one after the other, since ZooKeeper takes
 	// only so much at once; what a crash leaves of it is completed by Load.
 	Shared bool
@@ -85,6 +89,9 @@ func Open(ctx context.Context, tree meta.Tree, conf Config) (*Controller, error)
 	}
 	if c.conf.CheckConfig == nil {
 		c.conf.CheckConfig = func(map[string]string) error { return nil }
+	}
+	if c.conf.KnownID == nil {
+		c.conf.KnownID = func(string, int) [16]byte { return [16]byte{} }
 	}
 	c.conf.Partitions = max(c.conf.Partitions, 1)
 	c.conf.Replication = max(c.conf.Replication, 1)
@@ -315,6 +322,15 @@ func (c *Controller) change(ctx context.Context, ops ...meta.Op) error {
 		return c.tree.Multi(ctx, ops...)
 	}
 	return c.multi(ctx, ops...)
+}
+
+// notice is what tells the other brokers of a shared tree that a configuration has changed.
+func (c *Controller) notice(path string) []meta.Op {
+	if !c.conf.Shared {
+		return nil
+	}
+	entity := strings.TrimPrefix(path, "/config/")
+	return []meta.Op{meta.SequentialOp(meta.ConfigChangePrefix, meta.ConfigChange{Entity: entity}.Encode())}
 }
 
 // Brokers returns what is registered by those that live.

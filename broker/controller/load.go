@@ -85,6 +85,9 @@ func (c *Controller) loadTopic(ctx context.Context, name string) (Topic, error) 
 	if err != nil {
 		return Topic{}, err
 	}
+	if t.noID {
+		t.ID = c.conf.KnownID(name, len(t.Partitions))
+	}
 	t.Config, _, err = c.readConfig(ctx, meta.TopicConfigPath(name))
 	return t, err
 }
@@ -111,7 +114,7 @@ func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
 	if err != nil {
 		return err
 	}
-	needID := slices.ContainsFunc(topics, func(t Topic) bool { return t.ID == [16]byte{} })
+	needID := slices.ContainsFunc(topics, func(t Topic) bool { return t.noID })
 	if !stateless.Load() && !needID || !c.Seated() {
 		return nil
 	}
@@ -151,8 +154,10 @@ func (c *Controller) complete(ctx context.Context, topics []Topic) error {
 
 func (c *Controller) completeTopic(ctx context.Context, t *Topic, brokers []int32) error {
 	var ops []meta.Op
-	if t.ID == [16]byte{} {
-		t.ID = NewID()
+	if t.noID {
+		if t.ID == [16]byte{} {
+			t.ID = NewID()
+		}
 		ops = append(ops, meta.SetOp(meta.TopicPath(t.Name), encodeTopic(t), meta.AnyVersion))
 	}
 	there := map[string]bool{}
@@ -182,7 +187,11 @@ func (c *Controller) completeTopic(ctx context.Context, t *Topic, brokers []int3
 	if len(ops) == 0 {
 		return nil
 	}
-	return c.multi(ctx, ops...)
+	if err := c.multi(ctx, ops...); err != nil {
+		return err
+	}
+	t.noID = false
+	return nil
 }
 
 // existing lists the nodes below a topic, parents first.

@@ -18,6 +18,8 @@ type Topic struct {
 	Config map[string]string
 	// Deleting says that the topic is marked for deletion: its replicas are to be removed and CompleteDelete called.
 	Deleting bool
+
+	noID bool // the tree has none
 }
 
 // Partition is one partition's assignment and leadership.
@@ -64,7 +66,7 @@ func decodeTopic(name string, data []byte) (Topic, error) {
 	if err != nil {
 		return Topic{}, at(meta.TopicPath(name), err)
 	}
-	t := Topic{Name: name, ID: n.ID, Partitions: make([]Partition, len(n.Replicas))}
+	t := Topic{Name: name, ID: n.ID, noID: n.ID == [16]byte{}, Partitions: make([]Partition, len(n.Replicas))}
 	for i := range t.Partitions {
 		replicas, ok := n.Replicas[int32(i)]
 		if !ok {
