@@ -296,11 +296,17 @@ func TestMoveUnderLoad(t *testing.T) {
 	l := mustOpen(t, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
+	wrote := make(chan struct{}, 1)
 	working.Go(func() {
+		defer close(wrote)
 		for i := 0; i < 1_000 && ctx.Err() == nil; i++ {
 			if _, err := appendTo(l, batchOf(t, 3, 100, 1000, batch.Options{}), 0); err != nil {
 				t.Error(err)
 				return
+			}
+			select {
+			case wrote <- struct{}{}:
+			default:
 			}
 		}
 	})
@@ -320,6 +326,7 @@ func TestMoveUnderLoad(t *testing.T) {
 		}
 	})
 	for i := range 5 {
+		<-wrote // the writer may come late
 		from, to := l.Dir(), filepath.Join(base, fmt.Sprint("copy", i))
 		must(t, fsys.MkdirAll(to))
 		mv := l.NewMove(to)
