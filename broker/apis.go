@@ -94,6 +94,7 @@ func (b *Broker) ordersTable() []api {
 		{5, 0, 4, answer(b.handleStopReplica)},
 		{6, 0, 8, answer(b.handleUpdateMetadata)},
 		{7, 0, 3, answer(b.handleControlledShutdown)},
+		{67, 0, 0, answer(b.handleAllocateProducerIDs)},
 	}
 }
 

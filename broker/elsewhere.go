@@ -29,7 +29,7 @@ func (b *Broker) newAsker() asker {
 			return peers.Broker{}, false
 		}
 		n := &v.brokers[i].node
-		return peers.Broker{ID: id, Epoch: n.Timestamp, Endpoints: n.Endpoints, Rack: n.Rack}, true // another start has another time
+		return peers.Broker{ID: id, Epoch: v.brokers[i].epoch, Endpoints: n.Endpoints, Rack: n.Rack}, true
 	})
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"syscall"
 
@@ -20,6 +21,7 @@ func errorCodes() []errorCode {
 		{log.ErrTooLarge, kerr.RecordListTooLarge},
 		{log.ErrNoSpace, kerr.KafkaStorageError},
 		{log.ErrOffline, kerr.KafkaStorageError},
+		{context.DeadlineExceeded, kerr.RequestTimedOut}, // ZooKeeper or another broker is away
 		// The metadata tree is a file too; its errors say what of it failed.
 		{meta.ErrFailed, kerr.KafkaStorageError},
 		{logdir.ErrNoDirectory, kerr.LogDirNotFound},

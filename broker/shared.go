@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"gregor/broker/controller"
 	"gregor/broker/meta"
@@ -27,14 +28,16 @@ func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32
 	if z.Connect == "" {
 		return "", nodeID, nil
 	}
-	tree, err := zk.Open(ctx, zk.Options{
+	opened, err := zk.Open(ctx, zk.Options{
 		Connect: z.Connect, SessionTimeout: z.SessionTimeout, ConnectTimeout: z.ConnectionTimeout, SetACL: z.SetACL, Digest: z.Digest, Logger: b.levels.Logger(logOfController),
 	})
 	if err != nil {
 		return "", nodeID, err
 	}
+	tree := patientTree{opened}
 	b.tree = tree
 	b.steward = newSteward(b, tree)
+	b.share(true)
 	data, _, err := tree.Get(ctx, meta.ClusterIDPath)
 	if isNoNode(err) {
 		return "", nodeID, b.refuseToForget()
@@ -115,4 +118,34 @@ func (b *Broker) registered() []meta.Endpoint {
 // dialer connects to other brokers.
 func (b *Broker) dialer() peers.Dialer {
 	return peers.Dialer{ClientID: strconv.Itoa(int(b.nodeID))}
+}
+
+// treePatience is how long a call waits for ZooKeeper, so that a client hears that it is away, and others are not kept waiting behind it.
+const treePatience = 5 * time.Second
+
+// patientTree is a shared tree whose calls do not wait for ever. A change that was given up may have been made all the same: the steward finds it.
+type patientTree struct{ sharedTree }
+
+func (t patientTree) Get(ctx context.Context, path string) (data []byte, version int32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, treePatience)
+	defer cancel()
+	return t.sharedTree.Get(ctx, path)
+}
+
+func (t patientTree) Children(ctx context.Context, path string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, treePatience)
+	defer cancel()
+	return t.sharedTree.Children(ctx, path)
+}
+
+func (t patientTree) Multi(ctx context.Context, ops ...meta.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, treePatience)
+	defer cancel()
+	return t.sharedTree.Multi(ctx, ops...)
+}
+
+func (t patientTree) Born(ctx context.Context, path string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, treePatience)
+	defer cancel()
+	return t.sharedTree.Born(ctx, path)
 }
