@@ -3,5 +3,5 @@
 // module of its own, so that the clients it uses never become dependencies of the broker. README.md says how to run it.
 //
 // Folders: harness builds, starts, kills and restarts the binary; jars and deps bring the Java, Python and C clients;
-// clients, kcat, crash, dump, interop, hostile and disk hold the tests; peer runs an Apache Kafka beside them.
+// clients, kcat, tools, crash, dump, interop, hostile and disk hold the tests; peer runs an Apache Kafka beside them.
 package compat

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gregor/compat/harness"
+	"gregor/compat/jars"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,8 +31,9 @@ func TestCommand(t *testing.T) {
 type commandTest struct {
 	*testing.T
 	broker  *harness.Broker
-	shell   *shell
-	old     bool // the command of 2.8
+	shell   *jars.Shell
+	command string // class of kafka-consumer-groups
+	old     bool   // the command of 2.8
 	topic   string
 	other   string
 	group   string // with a member
@@ -45,7 +47,7 @@ type commandTest struct {
 const recordsEach = 10
 
 func newCommandTest(t *testing.T, b *harness.Broker, version string) *commandTest {
-	c := &commandTest{T: t, broker: b, shell: newShell(t, version), old: version < "3", topic: harness.Topic("a"), other: harness.Topic("b"),
+	c := &commandTest{T: t, broker: b, shell: jars.NewShell(t, version), command: groupCommand(version), old: version < "3", topic: harness.Topic("a"), other: harness.Topic("b"),
 		group: harness.Topic("live"), idle: harness.Topic("idle"), adm: kadm.NewClient(b.Client(t)), started: time.Now()}
 	b.Create(t, 2, nil, c.topic, c.other)
 	meta, err := c.adm.BrokerMetadata(t.Context())
@@ -59,6 +61,14 @@ func newCommandTest(t *testing.T, b *harness.Broker, version string) *commandTes
 	c.commit(c.idle, c.topic, 4, 10)
 	c.commit(c.idle, c.other, 1, 2)
 	return c
+}
+
+// groupCommand is the class of kafka-consumer-groups.
+func groupCommand(version string) string {
+	if version < "3" {
+		return "kafka.admin.ConsumerGroupCommand"
+	}
+	return "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 }
 
 // fillTopic writes records to each partition of a topic: one a minute, the last now.
@@ -109,7 +119,7 @@ func (c *commandTest) prints(args string, want ...string) {
 	fill := strings.NewReplacer("{topic}", c.topic, "{other}", c.other, "{group}", c.group, "{idle}", c.idle, "{member}", c.member, "{id}", fmt.Sprint(c.id),
 		"{addr}", c.broker.Addr(), "{host}", strings.Split(c.broker.Addr(), ":")[0])
 	words := append([]string{"--bootstrap-server", c.broker.Addr()}, strings.Fields(fill.Replace(args))...)
-	got := c.shell.run(c.shell.groups, words...)
+	got := c.shell.Run(c.command, words...)
 	var lines []string
 	for _, line := range want {
 		if only, rest, ok := strings.Cut(line, ": "); ok && (only == "2.8" || only == "4.4") {
@@ -149,7 +159,7 @@ func differ(want, got []string) (missing, extra []string) {
 func (c *commandTest) has(args string, want ...string) {
 	c.Helper()
 	words := append([]string{"--bootstrap-server", c.broker.Addr()}, strings.Fields(args)...)
-	got := c.shell.run(c.shell.groups, words...)
+	got := c.shell.Run(c.command, words...)
 	if missing, _ := differ(want, got); len(missing) > 0 {
 		c.Errorf("kafka-consumer-groups %s\nnot printed: %q\nprinted:     %q", args, missing, got)
 	}

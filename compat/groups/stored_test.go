@@ -55,9 +55,9 @@ func TestStored(t *testing.T) {
 			if _, err := c.adm.DeleteGroups(t.Context(), c.group, c.idle); err != nil {
 				t.Fatal(err)
 			}
-			dumped := c.shell.run(tools.dump, "--offsets-decoder", "--files", filepath.Join(c.broker.Dir(), "__consumer_offsets-0", "00000000000000000000.log"))
+			dumped := c.shell.Run(tools.dump, "--offsets-decoder", "--files", filepath.Join(c.broker.Dir(), "__consumer_offsets-0", "00000000000000000000.log"))
 			c.contains(dumped, tools.dumped)
-			c.contains(c.shell.run(tools.consumer, "--bootstrap-server", c.broker.Addr(), "--topic", "__consumer_offsets", "--partition", "0", "--offset", "earliest",
+			c.contains(c.shell.Run(tools.consumer, "--bootstrap-server", c.broker.Addr(), "--topic", "__consumer_offsets", "--partition", "0", "--offset", "earliest",
 				"--formatter", tools.formatter, "--max-messages", fmt.Sprint(c.end("__consumer_offsets"))), tools.consumed)
 		})
 	}

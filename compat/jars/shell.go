@@ -1,4 +1,4 @@
-package groups
+package jars
 
 import (
 	"bufio"
@@ -12,32 +12,31 @@ import (
 	"time"
 
 	"gregor/compat/harness"
-	"gregor/compat/jars"
 )
 
 // commandLimit is how long one of Kafka's commands may take.
 const commandLimit = 60 * time.Second
 
-// shell runs Kafka's command line classes of one version in one JVM.
-type shell struct {
+// Shell runs Kafka's command line classes of one version, one after the other, in one JVM that ends with the test.
+type Shell struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
-	groups string // class of kafka-consumer-groups
+
+	// Causes makes Run keep the line that says why a command failed, which comes with a stack trace.
+	Causes bool
 }
 
-func newShell(t *testing.T, version string) *shell {
+// NewShell starts the JVM.
+func NewShell(t *testing.T, version string) *Shell {
 	t.Helper()
-	classPath, err := jars.Tools(version).Compile(t.Context(), filepath.Join(harness.CompatDir(t), "java", "Commands.java"))
+	classPath, err := Tools(version).Compile(t.Context(), filepath.Join(harness.CompatDir(t), "java", "Commands.java"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &shell{t: t, cmd: jars.Java(ctx, classPath, "Commands"), groups: "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"}
-	if version < "3" {
-		s.groups = "kafka.admin.ConsumerGroupCommand"
-	}
+	s := &Shell{t: t, cmd: Java(ctx, classPath, "Commands")}
 	s.stdin, err = s.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -59,9 +58,9 @@ func newShell(t *testing.T, version string) *shell {
 	return s
 }
 
-// run runs a class and returns the lines it printed, with single spaces, without empty ones and without those of loggers and
+// Run runs a class and returns the lines it printed, with single spaces, without empty ones and without those of loggers and
 // stack traces.
-func (s *shell) run(class string, args ...string) []string {
+func (s *Shell) Run(class string, args ...string) []string {
 	s.t.Helper()
 	if _, err := io.WriteString(s.stdin, strings.Join(append([]string{class}, args...), "\t")+"\n"); err != nil {
 		s.t.Fatal(err)
@@ -69,7 +68,8 @@ func (s *shell) run(class string, args ...string) []string {
 	timer := time.AfterFunc(commandLimit, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	var lines []string
-	trace := regexp.MustCompile(`^(at |Caused by: |java\.util\.concurrent\.ExecutionException: )`)
+	noise := regexp.MustCompile(`^(at |Caused by: |SLF4J|log4j:|the end$)|StatusLogger|Commands\$Ended|^\.\.\. \d+ more`)
+	const cause = "java.util.concurrent.ExecutionException: "
 	for {
 		line, err := s.stdout.ReadString('\n')
 		if err != nil {
@@ -79,7 +79,7 @@ func (s *shell) run(class string, args ...string) []string {
 		switch {
 		case line == "=END=":
 			return lines
-		case line == "" || strings.HasPrefix(line, "SLF4J") || strings.HasPrefix(line, "log4j:") || strings.Contains(line, "StatusLogger") || trace.MatchString(line):
+		case line == "" || noise.MatchString(line) || !s.Causes && strings.HasPrefix(line, cause):
 		default:
 			lines = append(lines, line)
 		}
