@@ -232,6 +232,9 @@ func (s *steward) stayRegistered(ctx context.Context) error {
 // standForElection takes the controller's seat if nobody has it, and begins or ends the controller's work.
 func (s *steward) standForElection(ctx context.Context) error {
 	c := s.b.control
+	if err := s.stayRegistered(ctx); err != nil { // a controller that is not there would lead nothing
+		return err
+	}
 	holder, err := c.Holder(ctx)
 	if err != nil {
 		return err
