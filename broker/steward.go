@@ -251,7 +251,9 @@ func (s *steward) standForElection(ctx context.Context) error {
 	defer s.b.admin.Unlock()
 	if s.seat != nil && s.seat.epoch != c.Epoch() {
 		s.leaveSeat()
-		s.logger.Info("another broker is the controller", "controller", holder)
+		if holder != s.b.nodeID {
+			s.logger.Info("another broker is the controller", "controller", holder)
+		}
 	}
 	s.b.seeController(holder)
 	if !c.Seated() || s.seat != nil {
