@@ -7,20 +7,29 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // TestKgoTransactions runs franz-go's read, process, write loop: every input is in the output once, whatever was aborted. With the versions of
-// Kafka 3.8 it speaks transaction version 0, with the newest 2.
+// Kafka 3.8 it speaks transaction version 0, with the newest 2, and 1 when transaction.version is set to that.
 func TestKgoTransactions(t *testing.T) {
-	for name, versions := range map[string]*kversion.Versions{"3.8": kversion.V3_8_0(), "newest": nil} {
-		t.Run(name, func(t *testing.T) { runEtl(t, versions) })
+	for name, as := range map[string]struct {
+		versions *kversion.Versions
+		level    int16
+	}{"3.8": {kversion.V3_8_0(), 2}, "newest": {nil, 2}, "newest at level 1": {nil, 1}} {
+		t.Run(name, func(t *testing.T) { runEtl(t, as.versions, as.level) })
 	}
 }
 
-func runEtl(t *testing.T, versions *kversion.Versions) {
+func runEtl(t *testing.T, versions *kversion.Versions, level int16) {
 	const inputs, perTxn = 300, 10
 	b, c := txnBroker(t, t.TempDir(), "num.partitions", "3")
+	features := kmsg.NewPtrUpdateFeaturesRequest()
+	features.FeatureUpdates = []kmsg.UpdateFeaturesRequestFeatureUpdate{toLevel(level, true, featureSafeDowngrade)}
+	if resp := ask[*kmsg.UpdateFeaturesResponse](c, 2, features); resp.ErrorCode != 0 {
+		t.Fatalf("level %d: %+v", level, resp)
+	}
 	c.createTopic("in")
 	c.createTopic("out")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -47,6 +56,9 @@ func runEtl(t *testing.T, versions *kversion.Versions) {
 		if seen[fmt.Sprint(i)] != 1 {
 			t.Errorf("input %d is in the output %d times", i, seen[fmt.Sprint(i)])
 		}
+	}
+	if adds := b.server.Stats().Requests[24]; (adds > 0) != (versions != nil || level < 2) {
+		t.Errorf("AddPartitionsToTxn came %d times", adds)
 	}
 }
 
