@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"net/netip"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,7 +101,7 @@ type Broker struct {
 	dir         *logdir.Set
 	server      *wire.Server
 	metrics     *metricsServer // nil: nowhere
-	addrs       []string       // of the listeners, in the order of the configuration
+	listeners   listeners
 
 	// admin serialises changes of topics: tree, directories and catalog change together under it.
 	admin   sync.Mutex
@@ -187,7 +184,7 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	}
 	b.groups.open()
 	b.txns.open()
-	if err := b.listen(); err != nil {
+	if err := b.listen(ctx); err != nil {
 		return err
 	}
 	if b.steward != nil {
@@ -206,7 +203,7 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 }
 
 // listen makes the front end and its listeners.
-func (b *Broker) listen() error {
+func (b *Broker) listen(ctx context.Context) error {
 	var err error
 	b.server, err = wire.New(wire.Config{
 		Handler:       b,
@@ -219,18 +216,14 @@ func (b *Broker) listen() error {
 		SendBuffer:    int(b.conf.SocketSendBuffer),
 		ReceiveBuffer: int(b.conf.SocketReceiveBuffer),
 		IdleTimeout:   idleTimeout(b.conf.ConnectionsMaxIdle),
-		MaxConns:      int(b.conf.MaxConnections),
-		MaxConnsPerIP: int(b.conf.MaxConnectionsPerIP),
+		Limits:        b.limits(b.settings()),
+		Pace:          func() time.Duration { return b.quotas.Accept(time.Now()) },
 	})
 	if err != nil {
 		return err
 	}
-	for _, l := range b.conf.Listeners {
-		addr, err := b.server.Listen(l.Name, net.JoinHostPort(l.Host, strconv.Itoa(int(l.Port))))
-		if err != nil {
-			return err
-		}
-		b.addrs = append(b.addrs, addr.String())
+	if err := b.openListeners(ctx); err != nil {
+		return err
 	}
 	if addr := b.conf.MetricsListener; addr != "" {
 		if b.metrics, err = b.serveMetrics(addr); err != nil {
@@ -260,14 +253,19 @@ func idleTimeout(d time.Duration) time.Duration {
 
 // Addr is the address of the first listener as host:port, once Start returned.
 func (b *Broker) Addr() string {
-	if len(b.addrs) == 0 {
-		return ""
+	if all := b.listeners.get(); len(all) > 0 {
+		return all[0].addr.String()
 	}
-	return b.addrs[0]
+	return ""
 }
 
 // Addrs are the addresses of all listeners as host:port, once Start returned.
-func (b *Broker) Addrs() []string { return slices.Clone(b.addrs) }
+func (b *Broker) Addrs() (addrs []string) {
+	for _, l := range b.listeners.get() {
+		addrs = append(addrs, l.addr.String())
+	}
+	return addrs
+}
 
 // DataDir is the directory that holds the broker's metadata, the first of log.dirs.
 func (b *Broker) DataDir() string { return b.conf.LogDir }

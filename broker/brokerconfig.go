@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,16 +19,6 @@ func (b *Broker) settings() *config.Server {
 		return s
 	}
 	return b.conf
-}
-
-// needsRestart are keys that Kafka changes at run time and this broker does not yet.
-func needsRestart(key string) bool {
-	switch key {
-	case "listeners", "listener.security.protocol.map", "max.connections", "max.connections.per.ip",
-		"num.recovery.threads.per.data.dir", "producer.id.expiration.ms":
-		return true
-	}
-	return false
 }
 
 // loadDynamic reads what was set at run time before, and puts it into force. Called by Start, before the topics are opened.
@@ -78,46 +69,72 @@ func (b *Broker) alterBroker(ctx context.Context, name string, validateOnly bool
 	if *edited, err = change(*edited, look); err != nil {
 		return err
 	}
-	if err := b.checkBrokerKeys(*edited); err != nil {
+	if err := checkBrokerKeys(*edited, name == ""); err != nil {
 		return err
 	}
 	next, err := b.withDynamic(own, all)
-	if err != nil || validateOnly {
-		return err
+	if err != nil {
+		return wrongValue(err, *edited)
 	}
-	if err := b.control.AlterBrokerConfig(ctx, node, *edited); err != nil {
-		return err
+	if validateOnly {
+		return nil
 	}
-	b.useSettings(next)
+	err = b.switchTo(ctx, next, func() error { return b.control.AlterBrokerConfig(ctx, node, *edited) })
+	if err == nil {
+		b.warnOfIdle(*edited)
+	}
+	return err
+}
+
+// warnOfIdle names keys that were set and do nothing: an answer without an error is all that their owner hears otherwise.
+func (b *Broker) warnOfIdle(keys map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if why := config.WithoutEffect(key); why != "" {
+			b.logger.Warn("setting without effect", "key", key, "from", "configuration at run time", "what", why)
+		}
+	}
+}
+
+// checkBrokerKeys checks keys that are to be set at run time, for one broker or as the default of all. What nobody knows is accepted, as in Kafka, where
+// it may be for a plugin.
+func checkBrokerKeys(own map[string]string, forAll bool) error {
+	names := slices.Sorted(maps.Keys(own))
+	for _, group := range []struct {
+		has  func(key string) bool
+		text string
+	}{
+		{config.IsFixed, "Cannot update these configs dynamically: [%s]"},
+		{config.IsOfListener, "These security configs can be dynamically updated only per-listener using the listener prefix: [%s]"},
+		{config.IsSecret, "These configs are not supported, because TLS and authentication are not built yet: [%s]"},
+	} {
+		if found := filter(names, group.has); len(found) > 0 {
+			return refuse(kerr.InvalidRequest, group.text, strings.Join(found, ", "))
+		}
+	}
+	for _, name := range names {
+		if err := config.CheckValue(name, own[name]); err != nil {
+			return wrongValue(err, nil)
+		}
+	}
+	if found := filter(names, config.IsPerBroker); forAll && len(found) > 0 {
+		return refuse(kerr.InvalidRequest, "Cannot update these configs at default cluster level, broker id must be specified: [%s]", strings.Join(found, ", "))
+	}
 	return nil
 }
 
-// checkBrokerKeys checks keys that are to be set at run time.
-func (b *Broker) checkBrokerKeys(own map[string]string) error {
-	var fixed []string
-	for key, value := range own {
-		e := only(b.conf.DescribeBroker([]string{key}))
-		if e == nil || e.ReadOnly || needsRestart(key) {
-			fixed = append(fixed, key)
-			continue
-		}
-		if err := checkBrokerValue(key, value); err != nil {
-			return err
-		}
-	}
-	if fixed != nil {
-		slices.Sort(fixed)
-		return refuse(kerr.InvalidRequest, "Cannot update these configs dynamically: [%s]", strings.Join(fixed, ", "))
-	}
-	return nil
+func filter(names []string, has func(string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !has(name) })
 }
 
-func checkBrokerValue(key, value string) error {
-	_, _, err := config.NewServer(config.Layer{Values: map[string]string{key: value}})
+// wrongValue is a *config.ValueError in Kafka's words. Its value is that of set, where it is from there.
+func wrongValue(err error, set map[string]string) error {
 	var wrong *config.ValueError
-	if errors.As(err, &wrong) && wrong.Key == key {
-		problem, _, _ := strings.Cut(strings.Replace(wrong.Problem, "not a number", "Not a number", 1), "; allowed")
-		return refuse(kerr.InvalidRequest, "Invalid value %s for configuration %s: %s", value, key, problem)
+	if !errors.As(err, &wrong) {
+		return err
 	}
-	return nil
+	value, ok := set[wrong.Key]
+	if !ok {
+		value = wrong.Value
+	}
+	return refuse(kerr.InvalidRequest, "Invalid value %s for configuration %s: %s", value, wrong.Key, wrong.Problem)
 }

@@ -106,7 +106,7 @@ func (t *topic) configure(overrides map[string]string, effective config.Topic) {
 	t.config.Store(&effective)
 	for _, p := range *t.partitions.Load() {
 		if p.log != nil {
-			p.log.SetConfig(logConfig(effective, p.producerExpiryMs))
+			p.log.SetConfig(logConfig(effective, p.producerExpiryMs()))
 		}
 	}
 }

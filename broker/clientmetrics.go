@@ -59,18 +59,31 @@ func (m *clientMetrics) set(name string, own map[string]string, effective config
 	m.all[name] = clientSubscription{name: name, own: own, ClientMetrics: effective}
 }
 
-// loadClientMetrics reads the subscriptions from the tree. Called by Start.
+// replace takes all subscriptions in, in place of those that there were.
+func (m *clientMetrics) replace(all map[string]clientSubscription) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changes++
+	m.all = all
+}
+
+// loadClientMetrics reads the subscriptions from the tree.
 func (b *Broker) loadClientMetrics(ctx context.Context) error {
-	all, err := b.control.Resources(ctx, controller.ClientMetrics)
-	for name, own := range all {
+	found, err := b.control.Resources(ctx, controller.ClientMetrics)
+	if err != nil {
+		return err
+	}
+	all := make(map[string]clientSubscription, len(found))
+	for name, own := range found {
 		effective, err := config.NewClientMetrics(own)
 		if err != nil {
 			b.logger.Warn("subscription of client metrics is not valid and has no effect", "subscription", name, "error", err)
 			continue
 		}
-		b.clientMetrics.set(name, own, effective)
+		all[name] = clientSubscription{name: name, own: own, ClientMetrics: effective}
 	}
-	return err
+	b.clientMetrics.replace(all)
+	return nil
 }
 
 // alterClientMetrics changes the keys of one subscription.

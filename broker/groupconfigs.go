@@ -48,11 +48,18 @@ func (g *groupConfigs) set(name string, own map[string]string) {
 	g.all[name] = own
 }
 
-// loadGroupConfigs reads them from the tree. Called by Start.
+// replace takes the keys of all groups in, in place of those that there were.
+func (g *groupConfigs) replace(all map[string]map[string]string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = all
+}
+
+// loadGroupConfigs reads them from the tree.
 func (b *Broker) loadGroupConfigs(ctx context.Context) error {
 	all, err := b.control.Resources(ctx, controller.Groups)
-	for name, own := range all {
-		b.groupConfigs.set(name, own)
+	if err == nil {
+		b.groupConfigs.replace(all)
 	}
 	return err
 }

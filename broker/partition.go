@@ -21,7 +21,7 @@ type partition struct {
 	err error
 	// lead is who leads it.
 	lead             atomic.Pointer[leadership]
-	producerExpiryMs int64
+	producerExpiryMs func() int64
 	// follow tells of transaction markers that are durable; nil before the first.
 	follow        atomic.Pointer[stateLog]
 	verifications verifications

@@ -208,7 +208,7 @@ func (b *Broker) mayBeLost(p *partition, old bool) error {
 
 // newPartition is one without a log.
 func (b *Broker) newPartition(t *topic, n int32, lead *leadership) *partition {
-	p := &partition{topic: t, num: n, producerExpiryMs: b.producerExpiryMs()}
+	p := &partition{topic: t, num: n, producerExpiryMs: b.producerExpiryMs}
 	p.lead.Store(lead)
 	return p
 }

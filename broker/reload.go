@@ -27,12 +27,11 @@ func (b *Broker) Reload(ctx context.Context, layers ...config.Layer) (Reloaded, 
 	old, now := config.Merge(b.layers...), config.Merge(layers...)
 	var r Reloaded
 	for _, key := range differing(old, now) {
-		e := only(b.conf.DescribeBroker([]string{key}))
 		switch {
-		case e == nil:
+		case config.WithoutEffect(key) != "":
 			r.Unknown = append(r.Unknown, key)
 			continue
-		case !e.ReadOnly && !needsRestart(key):
+		case !config.IsFixed(key):
 			r.Applied = append(r.Applied, key)
 			continue
 		}
@@ -65,13 +64,18 @@ func (b *Broker) putIntoForce(ctx context.Context, static config.Layer) error {
 		b.layers = before
 		return err
 	}
-	b.useSettings(next)
-	return nil
+	err = b.switchTo(ctx, next, func() error { return nil })
+	if err != nil {
+		b.layers = before
+	}
+	return err
 }
 
 // useSettings makes s the settings, and those of the topics what follows from it. Broker.admin is held.
 func (b *Broker) useSettings(s *config.Server) {
 	b.dynamic.Store(s)
+	b.useConnectionSettings(s)
+	b.dir.SetParallel(b.recoverers())
 	for _, t := range b.topics.all() {
 		effective, err := s.Topic(t.ownKeys())
 		if err != nil {

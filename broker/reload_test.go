@@ -27,11 +27,11 @@ func TestReload(t *testing.T) {
 		t.Fatalf("error %d", code)
 	}
 	base := []string{"log.dirs", dir, "listeners", "PLAINTEXT://127.0.0.1:0"}
-	r, err := b.Reload(t.Context(), staticLayer(append(base, "log.segment.bytes", "3000000", "max.connections", "7", "zzz", "1")...))
+	r, err := b.Reload(t.Context(), staticLayer(append(base, "log.segment.bytes", "3000000", "max.connections", "7", "num.partitions", "9", "zzz", "1")...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(r.Applied, []string{"log.segment.bytes"}) || !slices.Equal(r.Restart, []string{"max.connections"}) || !slices.Equal(r.Unknown, []string{"zzz"}) {
+	if !slices.Equal(r.Applied, []string{"log.segment.bytes", "max.connections"}) || !slices.Equal(r.Restart, []string{"num.partitions"}) || !slices.Equal(r.Unknown, []string{"zzz"}) {
 		t.Errorf("%+v", r)
 	}
 	for topic, want := range map[string]int32{"follows": 3000000, "own": 5000000} {
@@ -39,13 +39,13 @@ func TestReload(t *testing.T) {
 			t.Errorf("segment.bytes of %s is %d, want %d", topic, got, want)
 		}
 	}
-	if got := b.settings().MaxConnections; got != 0 {
-		t.Errorf("max.connections is %d before a restart", got)
+	if s := b.settings(); s.MaxConnections != 7 || s.NumPartitions != 1 {
+		t.Errorf("max.connections is %d, num.partitions %d before a restart", s.MaxConnections, s.NumPartitions)
 	}
 	if _, err := b.Reload(t.Context(), staticLayer("log.segment.bytes", "big")); err == nil {
 		t.Error("a wrong value is taken")
 	}
-	if r, err = b.Reload(t.Context(), staticLayer(base...)); err != nil || !slices.Equal(r.Applied, []string{"log.segment.bytes"}) {
+	if r, err = b.Reload(t.Context(), staticLayer(base...)); err != nil || !slices.Equal(r.Applied, []string{"log.segment.bytes", "max.connections"}) {
 		t.Errorf("taken out: %+v, %v", r, err)
 	}
 	if got := b.topics.name("follows").config.Load().SegmentBytes; got != 1<<30 {

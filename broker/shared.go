@@ -97,9 +97,10 @@ func (b *Broker) knownTopicID(name string, partitions int) (id [16]byte) {
 // registered are the endpoints that other brokers and tools are told of: those of advertised.listeners, or where this broker listens.
 func (b *Broker) registered() []meta.Endpoint {
 	endpoints := b.endpoints()
-	if len(b.conf.Advertised) > 0 {
+	if len(b.settings().Advertised) > 0 {
 		return endpoints
 	}
+	bound := b.listeners.get()
 	for i := range endpoints {
 		e := &endpoints[i]
 		if ip := net.ParseIP(e.Host); e.Host == "" || ip != nil && ip.IsUnspecified() {
@@ -107,7 +108,10 @@ func (b *Broker) registered() []meta.Endpoint {
 				e.Host = name
 			}
 		}
-		if _, port, err := net.SplitHostPort(b.addrs[i]); err == nil {
+		if i >= len(bound) {
+			break // they are being changed; the change registers anew
+		}
+		if _, port, err := net.SplitHostPort(bound[i].addr.String()); err == nil {
 			n, _ := strconv.ParseInt(port, 10, 32) // it is the one that is listened on
 			e.Port = int32(n)
 		}

@@ -93,6 +93,10 @@ func (s *steward) readConfigs(ctx context.Context, entities map[string]bool) err
 			}
 		case "users", "clients", "ips":
 			err = b.loadQuota(ctx, "/config/"+entity)
+		case string(controller.ClientMetrics):
+			err = b.loadClientMetrics(ctx)
+		case string(controller.Groups):
+			err = b.loadGroupConfigs(ctx)
 		default:
 			s.logger.Warn("configuration of an unknown kind was changed", "entity", entity)
 		}
@@ -157,6 +161,8 @@ func (b *Broker) reloadDynamic(ctx context.Context) error {
 		b.logger.Error("configuration that another set for this broker is not valid, and is not in force", "error", err)
 		return nil
 	}
-	b.useSettings(next)
+	if err := b.switchTo(ctx, next, func() error { return nil }); err != nil {
+		b.logger.Error("configuration that another set for this broker cannot be put into force", "error", err)
+	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 			ClusterID:          clusterID,
 			Logger:             b.levels.Logger(logOfStore),
 			Now:                b.now,
-			Parallel:           max(int(b.conf.RecoveryThreads), 2*runtime.GOMAXPROCS(0)), // Kafka's default leaves cores idle
+			Parallel:           b.recoverers(),
 			FastBoot:           b.conf.FastBoot,
 			FileDeleteDelay:    deleteDelay(b.conf.Defaults.FileDeleteDelayMs),
 			CheckpointInterval: b.conf.FlushOffsetCheckpointInterval,
@@ -49,6 +49,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 			if topics, err = b.openMetadata(ctx, d, found); err != nil {
 				return err
 			}
+			d.SetParallel(b.recoverers())
 			return b.logConfigs(topics, configs)
 		},
 		Expected: func() []logdir.TopicPartition { return b.expected(topics) },
@@ -135,19 +136,6 @@ func (b *Broker) readMetadata(ctx context.Context) ([]controller.Topic, error) {
 	return topics, nil
 }
 
-// endpoints are the addresses that the broker registers with.
-func (b *Broker) endpoints() []meta.Endpoint {
-	listeners := b.conf.Advertised
-	if len(listeners) == 0 {
-		listeners = b.conf.Listeners
-	}
-	out := make([]meta.Endpoint, len(listeners))
-	for i, l := range listeners {
-		out[i] = meta.Endpoint{Listener: l.Name, Host: l.Host, Port: l.Port}
-	}
-	return out
-}
-
 func (b *Broker) checkTopicConfig(own map[string]string) error {
 	_, err := b.settings().Topic(own)
 	return err
@@ -167,7 +155,12 @@ func (b *Broker) logConfigs(topics []controller.Topic, configs map[string]log.Co
 	return nil
 }
 
-func (b *Broker) producerExpiryMs() int64 { return b.conf.ProducerIDExpiration.Milliseconds() }
+// recoverers is how many logs are opened, and closed, at a time. Kafka's default leaves cores idle.
+func (b *Broker) recoverers() int {
+	return max(int(b.settings().RecoveryThreads), 2*runtime.GOMAXPROCS(0))
+}
+
+func (b *Broker) producerExpiryMs() int64 { return b.settings().ProducerIDExpiration.Milliseconds() }
 
 // openTopics fills the catalog from the tree and finishes deletions that a stop interrupted.
 func (b *Broker) openTopics(ctx context.Context, topics []controller.Topic) error {
@@ -291,7 +284,7 @@ func (b *Broker) adopt(p *partition, found *logdir.Partition) {
 			}
 		}
 		p.log = found.Log()
-		p.log.SetConfig(logConfig(*p.topic.config.Load(), p.producerExpiryMs))
+		p.log.SetConfig(logConfig(*p.topic.config.Load(), p.producerExpiryMs()))
 	}
 }
 

@@ -89,7 +89,7 @@ func (b *Broker) seenAs(p *peer, conn *wire.ConnInfo) (s seenBroker, ok bool) {
 
 // address is the one of this broker that a client on this connection should connect to.
 func (b *Broker) address(conn *wire.ConnInfo) (host string, port int32) {
-	for _, l := range b.conf.Advertised {
+	for _, l := range b.settings().Advertised {
 		if l.Name == conn.Listener {
 			return l.Host, l.Port
 		}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -22,7 +23,7 @@ func (s *Server) acceptLoop(l listener) {
 		switch {
 		case err == nil:
 			backoff = acceptBackoffMin
-			if !s.admit(nc, l.name) {
+			if !s.admit(nc, l) {
 				return
 			}
 		case s.stopping.Load() || errors.Is(err, net.ErrClosed):
@@ -50,17 +51,24 @@ func (s *Server) pause(d time.Duration) bool {
 	}
 }
 
-// admit starts the goroutine of an accepted connection within the limits. It returns false when the server stops.
+// admit starts the goroutine of an accepted connection within the limits. It returns false when the server or the listener stops.
 // At MaxConns it waits for a place, as Kafka does: later clients stay in the kernel's queue and are served when others leave.
 // Above MaxConnsPerIP the connection is closed.
-func (s *Server) admit(nc net.Conn, name string) bool {
+func (s *Server) admit(nc net.Conn, l listener) bool {
 	s.count.accepted.Add(1)
 	ip := addrOf(nc.RemoteAddr())
-	if !s.enterIP(ip) {
+	if limit, ok := s.enterIP(ip); !ok {
 		s.count.closed[reasonPerIP].Add(1)
-		s.quiet.warn(reasonPerIP, "connection refused", slog.String("peer", nc.RemoteAddr().String()), slog.Int("limit", s.cfg.MaxConnsPerIP))
+		s.quiet.warn(reasonPerIP, "connection refused", slog.String("peer", nc.RemoteAddr().String()), slog.Int("limit", limit))
 		nc.Close() //nolint:errcheck // refused anyway
 		return true
+	}
+	if s.cfg.Pace != nil {
+		if d := s.cfg.Pace(); d > 0 && !s.pause(d) {
+			s.leaveIP(ip)
+			nc.Close() //nolint:errcheck // the server stops
+			return false
+		}
 	}
 	if s.cfg.Delay != nil {
 		if d := s.cfg.Delay(ip); d > 0 {
@@ -73,13 +81,13 @@ func (s *Server) admit(nc net.Conn, name string) bool {
 		nc.Close() //nolint:errcheck // the server stops
 		return false
 	}
-	c := newConn(s, nc, name)
+	c := newConn(s, nc, l.name)
 	s.mu.Lock()
-	if s.stopping.Load() {
+	if s.stopping.Load() || !slices.Contains(s.listeners, l) {
 		s.mu.Unlock()
 		s.leave()
 		s.leaveIP(ip)
-		nc.Close() //nolint:errcheck // the server stops
+		nc.Close() //nolint:errcheck // the server or the listener stops
 		return false
 	}
 	s.conns[c] = struct{}{}
@@ -114,50 +122,19 @@ func (s *Server) closeLater(nc net.Conn, ip netip.Addr, d time.Duration) {
 
 // enter takes a place among MaxConns, and waits for one if need be.
 func (s *Server) enter() bool {
-	if s.places == nil {
-		return true
-	}
-	select {
-	case s.places <- struct{}{}:
-		return true
-	default:
-	}
-	s.quiet.warn(reasonMaxConns, "new connections wait", slog.Int("limit", s.cfg.MaxConns))
-	select {
-	case s.places <- struct{}{}:
-		return true
-	case <-s.quit:
-		return false
-	}
-}
-
-func (s *Server) leave() {
-	if s.places != nil {
-		<-s.places
-	}
-}
-
-func (s *Server) enterIP(ip netip.Addr) bool {
-	if s.cfg.MaxConnsPerIP == 0 {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.perIP[ip] >= s.cfg.MaxConnsPerIP {
-		return false
-	}
-	s.perIP[ip]++
-	return true
-}
-
-func (s *Server) leaveIP(ip netip.Addr) {
-	if s.cfg.MaxConnsPerIP == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.perIP[ip]--; s.perIP[ip] <= 0 {
-		delete(s.perIP, ip)
+	for warned := false; ; warned = true {
+		wait, limit := s.place()
+		if wait == nil {
+			return true
+		}
+		if !warned {
+			s.quiet.warn(reasonMaxConns, "new connections wait", slog.Int("limit", limit))
+		}
+		select {
+		case <-wait:
+		case <-s.quit:
+			return false
+		}
 	}
 }
 

@@ -138,9 +138,10 @@ type Config struct {
 	// leaves them to the operating system.
 	SendBuffer    int
 	ReceiveBuffer int
-	// MaxConns and MaxConnsPerIP limit open connections (max.connections, max.connections.per.ip); 0 is no limit.
-	MaxConns      int
-	MaxConnsPerIP int
+	// Limits bound open connections at first; see SetLimits.
+	Limits Limits
+	// Pace is asked after each accepted connection how long the next is to wait. nil: not at all.
+	Pace func() time.Duration
 	// Delay is asked for each accepted connection; one that it gives a time for is closed after that and not served. nil: all are served.
 	Delay func(peer netip.Addr) time.Duration
 	// MaxPipeline is how many answers may be pending on one connection, 128.

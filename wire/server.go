@@ -48,14 +48,16 @@ type Server struct {
 	aborting atomic.Bool    // Shutdown's time is over: connections end whatever is pending
 	quit     chan struct{}  // closed with stopping
 	running  sync.WaitGroup // goroutines of listeners and connections
-	places   chan struct{}  // one element per open connection when MaxConns is set
 	nextID   atomic.Uint64
 
 	mu        sync.Mutex // guards what follows; taken alone
 	listeners []listener
 	serving   bool
 	conns     map[*conn]struct{}
-	perIP     map[netip.Addr]int
+	perIP     map[netip.Addr]int // open connections
+	limits    Limits
+	open      int           // places that are taken
+	placed    chan struct{} // closed when there may be a place again; nil while nobody waits
 }
 
 // listener is a bound listener and its name.
@@ -76,9 +78,7 @@ func New(cfg Config) (*Server, error) {
 	s.quiet.log = cfg.Logger
 	s.budget.limit = cfg.QueuedBytes
 	s.base, s.cancel = context.WithCancel(context.Background())
-	if cfg.MaxConns > 0 {
-		s.places = make(chan struct{}, cfg.MaxConns)
-	}
+	s.limits = cfg.Limits
 	return s, nil
 }
 
@@ -90,9 +90,9 @@ func (cfg *Config) complete() error {
 	if cfg.Supports == nil {
 		return errors.New("wire: Config.Supports is nil: give a function that reports the versions of a key")
 	}
-	if cfg.MaxFrame < 0 || cfg.QueuedBytes < 0 || cfg.IdleTimeout < 0 || cfg.MaxConns < 0 || cfg.MaxConnsPerIP < 0 || cfg.MaxPipeline < 0 {
-		return fmt.Errorf("wire: negative limit in Config (MaxFrame %d, QueuedBytes %d, IdleTimeout %v, MaxConns %d, MaxConnsPerIP %d, MaxPipeline %d): "+
-			"use 0 for the default", cfg.MaxFrame, cfg.QueuedBytes, cfg.IdleTimeout, cfg.MaxConns, cfg.MaxConnsPerIP, cfg.MaxPipeline)
+	if cfg.MaxFrame < 0 || cfg.QueuedBytes < 0 || cfg.IdleTimeout < 0 || cfg.Limits.MaxConns < 0 || cfg.MaxPipeline < 0 {
+		return fmt.Errorf("wire: negative limit in Config (MaxFrame %d, QueuedBytes %d, IdleTimeout %v, MaxConns %d, MaxPipeline %d): "+
+			"use 0 for the default", cfg.MaxFrame, cfg.QueuedBytes, cfg.IdleTimeout, cfg.Limits.MaxConns, cfg.MaxPipeline)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

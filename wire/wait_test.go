@@ -398,7 +398,7 @@ func TestSlowReaderEnds(t *testing.T) {
 
 func TestConnectionLimits(t *testing.T) {
 	log := newLines()
-	s, addr := running(t, Config{Logger: log.logger(), Handler: handlerFunc(echo), MaxConnsPerIP: 2})
+	s, addr := running(t, Config{Logger: log.logger(), Handler: handlerFunc(echo), Limits: Limits{MaxConnsPerIP: 2}})
 	a, b := dial(t, addr), dial(t, addr)
 	a.send(frame(metadataRequest(), 1))
 	a.recvIDs(1)
@@ -416,7 +416,7 @@ func TestConnectionLimits(t *testing.T) {
 
 func TestMaxConnsWaits(t *testing.T) {
 	log := newLines()
-	_, addr := running(t, Config{Logger: log.logger(), Handler: handlerFunc(echo), MaxConns: 1})
+	_, addr := running(t, Config{Logger: log.logger(), Handler: handlerFunc(echo), Limits: Limits{MaxConns: 1}})
 	a, b := dial(t, addr), dial(t, addr)
 	a.send(frame(metadataRequest(), 1))
 	a.recvIDs(1)

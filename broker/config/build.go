@@ -104,6 +104,7 @@ func NewServer(layers ...Layer) (*Server, Report, error) {
 	b.listeners()
 	b.compactionLag()
 	b.cleaner()
+	b.connections()
 	b.zookeeper()
 	sort.SliceStable(b.notes, func(i, j int) bool { return b.notes[i].Key < b.notes[j].Key })
 	return b.server, Report{Notes: b.notes}, errors.Join(b.errs...)
@@ -282,6 +283,13 @@ func (b *builder) advertised() {
 		case a.Port == 0:
 			b.fail("advertised.listeners", "clients cannot connect to port 0 of "+a.String())
 		}
+	}
+}
+
+// connections checks that somebody may connect.
+func (b *builder) connections() {
+	if b.server.MaxConnectionsPerIP < 0 && len(b.server.ConnectionOverrides) == 0 {
+		b.fail("max.connections.per.ip", "can be set to zero only if max.connections.per.ip.overrides property is set.")
 	}
 }
 

@@ -1,6 +1,10 @@
 package config
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // DescribeTopic returns the entries of a topic with the given keys of its own, sorted by name: those named, or all for nil names. Unknown names
 // are left out. Names, values, sources and synonyms are those that Kafka gives; a default that is computed from several broker keys
@@ -53,6 +57,42 @@ func (s *Server) DescribeBroker(names []string) []Entry {
 			e.hide()
 		}
 		entries = append(entries, e)
+	}
+	if unknown := s.describeUnknown(names); len(unknown) > 0 {
+		entries = append(entries, unknown...)
+		slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return entries
+}
+
+// describeUnknown describes what was set at run time and is no key of the broker: settings of one listener, and what is not known, which could be
+// a password.
+func (s *Server) describeUnknown(names []string) []Entry {
+	found := map[string]*Entry{}
+	for i := range s.layers {
+		l := &s.layers[i]
+		for name, value := range l.Values {
+			if l.isStatic() || brokerCatalog().byName[name] != nil || names != nil && !slices.Contains(names, name) {
+				continue
+			}
+			e := found[name]
+			if e == nil {
+				e = &Entry{Name: name, Value: &value, Source: l.Source, ReadOnly: true, Documentation: "Not known here, and without effect."}
+				found[name] = e
+			}
+			e.Synonyms = append(e.Synonyms, Synonym{Name: name, Value: &value, Source: l.Source})
+		}
+	}
+	var entries []Entry
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		e := found[name]
+		if k := brokerCatalog().byName[ofListener(name)]; k != nil && k.typ != Password {
+			e.Type, e.Documentation = k.typ, "Accepted and without effect: settings of one listener are not built yet."
+			e.Synonyms = append(e.Synonyms, s.synonyms(k.name)...)
+		} else {
+			e.hide()
+		}
+		entries = append(entries, *e)
 	}
 	return entries
 }

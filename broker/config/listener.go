@@ -87,6 +87,41 @@ func protocolMap(text string) (map[string]string, error) {
 	return protocols, nil
 }
 
+// ConnectionOverride is the number of connections that may be open from a host: an address, or a name.
+type ConnectionOverride struct {
+	Host  string
+	Limit int32
+}
+
+// parseOverrides reads HOST:NUMBER,HOST:NUMBER. Less than 0 is 0.
+func parseOverrides(text string) ([]ConnectionOverride, error) {
+	var all []ConnectionOverride
+	for _, item := range splitList(strings.TrimSpace(text)) {
+		i := strings.LastIndexByte(item, ':')
+		if i <= 0 {
+			return nil, fmt.Errorf("%q is not of the form HOST:NUMBER", item)
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(item[i+1:]), 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a number of connections", item[i+1:])
+		}
+		all = append(all, ConnectionOverride{strings.Trim(strings.TrimSpace(item[:i]), "[]"), int32(max(0, n))})
+	}
+	return all, nil
+}
+
+// overrides is the rule for them.
+type overrides struct{}
+
+func (overrides) problem(v any) (string, string) {
+	if _, err := parseOverrides(format(v)); err != nil {
+		return "", err.Error()
+	}
+	return "", ""
+}
+
+func (overrides) allowed() string { return "HOST:NUMBER,HOST:NUMBER" }
+
 // hostPort is the rule for an address to listen on without a name.
 type hostPort struct{}
 

@@ -30,7 +30,9 @@ type Server struct {
 	SocketReceiveBuffer int32
 	ConnectionsMaxIdle  time.Duration // 0: never
 	MaxConnections      int32         // 0: no limit
-	MaxConnectionsPerIP int32         // 0: no limit
+	MaxConnectionsPerIP int32         // 0: no limit, -1: only those of ConnectionOverrides
+	ConnectionOverrides []ConnectionOverride
+	ConnectionRate      int32 // connections a second; 0: no limit
 	FetchMaxBytes       int32
 	FetchSessionSlots   int32
 	// Usage is measured over so many windows of that length: quota.window.num, quota.window.size.seconds.
@@ -155,6 +157,11 @@ func (s *Server) fill() {
 	s.ConnectionsMaxIdle = max(0, s.duration("connections.max.idle.ms"))
 	s.MaxConnections = s.limit("max.connections")
 	s.MaxConnectionsPerIP = s.limit("max.connections.per.ip")
+	if s.integer("max.connections.per.ip") == 0 {
+		s.MaxConnectionsPerIP = -1
+	}
+	s.ConnectionOverrides, _ = parseOverrides(s.text("max.connections.per.ip.overrides"))
+	s.ConnectionRate = s.limit("max.connection.creation.rate")
 	s.FetchMaxBytes = int32(s.integer("fetch.max.bytes"))
 	s.QuotaWindows = int32(s.integer("quota.window.num"))
 	s.QuotaWindow = time.Duration(s.integer("quota.window.size.seconds")) * time.Second

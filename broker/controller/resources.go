@@ -57,7 +57,7 @@ func (c *Controller) AlterResource(ctx context.Context, kind ResourceKind, name 
 			return nil
 		}
 		if err == nil {
-			err = c.multi(ctx, meta.DeleteOp(path, version))
+			err = c.change(ctx, append(c.notice(path), meta.DeleteOp(path, version))...)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting configuration %s: %w", path, err)

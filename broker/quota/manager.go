@@ -13,6 +13,8 @@ type Manager struct {
 	window  time.Duration // quota.window.size.seconds
 	table   atomic.Pointer[table]
 
+	accept atomic.Uint64 // bits of the largest rate of connections, 0 for none
+
 	mu    sync.Mutex
 	used  map[usage]*use
 	prune int // look for quiet ones when there are so many
@@ -80,6 +82,18 @@ func (m *Manager) Connect(ip string, now time.Time) time.Duration {
 		return 0
 	}
 	return m.measure(Connection, l, 1, now)
+}
+
+// SetAcceptRate limits the connections of all together in a second; 0 is no limit.
+func (m *Manager) SetAcceptRate(rate float64) { m.accept.Store(math.Float64bits(rate)) }
+
+// Accept records a connection and returns how long the next is to wait (max.connection.creation.rate).
+func (m *Manager) Accept(now time.Time) time.Duration {
+	rate := math.Float64frombits(m.accept.Load())
+	if rate <= 0 {
+		return 0
+	}
+	return m.measure(Connection, limit{rate: rate}, 1, now)
 }
 
 func (m *Manager) measure(k Kind, l limit, v float64, now time.Time) time.Duration {

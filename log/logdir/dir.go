@@ -21,6 +21,7 @@ const lockFile = ".lock"
 // Dir is an open log directory. All methods may be called concurrently.
 type Dir struct {
 	opts  Options
+	limit atomic.Int32 // Options.Parallel, which can change
 	id    identity
 	clean bool
 	// unnamed says that meta.properties is to be written, fresh that there is none.
@@ -84,6 +85,7 @@ type futureDir struct {
 // claim takes the directory and reads whose it is and how it was left. It changes nothing in one that is there but the lock.
 func claim(opts Options) (*Dir, error) {
 	d := &Dir{opts: opts.withDefaults(), moved: make(chan struct{}, 1), stop: make(chan struct{})}
+	d.SetParallel(d.opts.Parallel)
 	d.removal.wake = make(chan struct{}, 1)
 	d.mu.partitions = make(map[TopicPartition]*Partition)
 	d.mu.busy = make(map[TopicPartition]struct{})
@@ -263,7 +265,7 @@ func (d *Dir) list() ([]TopicPartition, error) {
 	return names, nil
 }
 
-// parallel calls do for 0 to n-1 on up to Options.Parallel goroutines and joins the errors. After an error no more calls
+// parallel calls do for 0 to n-1 on as many goroutines as are allowed and joins the errors. After an error no more calls
 // are begun.
 func (d *Dir) parallel(n int, do func(i int) error) error {
 	var (
@@ -273,7 +275,7 @@ func (d *Dir) parallel(n int, do func(i int) error) error {
 		errs   []error
 		wg     sync.WaitGroup
 	)
-	for range min(d.opts.Parallel, n) {
+	for range min(int(d.limit.Load()), n) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n) && !failed.Load(); i = next.Add(1) - 1 {
 				if err := do(int(i)); err != nil {
@@ -288,6 +290,9 @@ func (d *Dir) parallel(n int, do func(i int) error) error {
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// SetParallel changes Options.Parallel.
+func (d *Dir) SetParallel(n int) { d.limit.Store(int32(max(1, n))) }
 
 // Path is the directory.
 func (d *Dir) Path() string { return d.opts.Dir }

@@ -33,6 +33,13 @@ type member struct {
 	err  error
 }
 
+// SetParallel changes Options.Parallel of every directory.
+func (s *Set) SetParallel(n int) {
+	for _, d := range s.live() {
+		d.SetParallel(n)
+	}
+}
+
 // live are the directories that are in use.
 func (s *Set) live() []*Dir {
 	var dirs []*Dir
