@@ -3,13 +3,9 @@ package peer
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"gregor/compat/harness"
 	"gregor/compat/jars"
@@ -82,60 +78,6 @@ func run(tb testing.TB, lib, props, addr, dir string) *Kafka {
 	tb.Helper()
 	d := startDaemon(tb, "Apache Kafka", addr, jars.Java(tb.Context(), lib+"/*", "kafka.Kafka", props))
 	return &Kafka{Broker: harness.At(addr), Dir: dir, daemon: d}
-}
-
-// ZooKeeper runs one until the test ends and returns its address.
-func ZooKeeper(tb testing.TB) string {
-	tb.Helper()
-	lib, err := jars.Tools("3.9.1").Ensure(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	addr, dir := harness.FreeAddr(tb), tb.TempDir()
-	host, port, _ := bytes.Cut([]byte(addr), []byte(":"))
-	props := filepath.Join(dir, "zookeeper.properties")
-	text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nadmin.enableServer=false\n", filepath.Join(dir, "data"), port, host)
-	if err := os.WriteFile(props, []byte(text), 0o644); err != nil {
-		tb.Fatal(err)
-	}
-	startDaemon(tb, "ZooKeeper", addr, jars.Java(tb.Context(), lib+"/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", props))
-	for deadline := time.Now().Add(startLimit); !serves(addr); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			tb.Fatalf("ZooKeeper does not serve on %s", addr)
-		}
-	}
-	return addr
-}
-
-// ZooKeeperShell gives commands to Kafka's zookeeper-shell and returns what it printed.
-func ZooKeeperShell(tb testing.TB, zk, commands string) string {
-	tb.Helper()
-	lib, err := jars.Tools("3.9.1").Ensure(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd := jars.Java(tb.Context(), lib+"/*", "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka", "-server", zk)
-	cmd.Stdin = strings.NewReader(commands)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		tb.Fatalf("zookeeper-shell: %v\n%s", err, out)
-	}
-	return string(out)
-}
-
-// serves asks ZooKeeper if it takes sessions: its port is open before that.
-func serves(addr string) bool {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return false
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Second))
-	if _, err := c.Write([]byte("srvr")); err != nil {
-		return false
-	}
-	text, _ := io.ReadAll(c)
-	return bytes.Contains(text, []byte("Mode: "))
 }
 
 // Stop ends Kafka by SIGTERM, its clean way, and waits for it. It does nothing the second time.
