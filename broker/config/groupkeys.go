@@ -10,6 +10,21 @@ import (
 
 // groupOwnKeys are those of one group. They are for the newer protocols.
 func groupOwnKeys() []key {
+	keys := groupProtocolKeys()
+	for i := range keys {
+		switch kind, _, _ := strings.Cut(keys[i].name, "."); kind {
+		case "consumer":
+			keys[i].idle = noGroups
+		case "streams":
+			keys[i].idle = noStreams
+		default:
+			keys[i].idle = noShare
+		}
+	}
+	return keys
+}
+
+func groupProtocolKeys() []key {
 	const idle = " Kept for tools: it has no effect, because these groups are not built yet."
 	from := func(name string, r rule, doc string) key {
 		k := brokerCatalog().byName["group."+name]

@@ -16,7 +16,7 @@ type key struct {
 	// dynamic broker keys can be changed while Kafka runs; the others are shown as read-only. Topic keys are always dynamic.
 	dynamic bool
 	doc     string
-	// idle says what happens instead, for a broker key that is accepted and shown but has no effect.
+	// idle says what happens instead, for a key that is accepted and shown but has no effect.
 	idle string
 	// moot is a value that asks for what happens anyway, so that nothing need be said.
 	moot string
@@ -32,6 +32,14 @@ type key struct {
 type link struct {
 	name string
 	unit int64
+}
+
+// allIdle gives keys of one table the same reason for having no effect.
+func allIdle(reason string, keys []key) []key {
+	for i := range keys {
+		keys[i].idle = reason
+	}
+	return keys
 }
 
 // catalog is a table of keys.

@@ -90,20 +90,20 @@ func topicReplicaKeys() []key {
 	return []key{
 		{name: "min.insync.replicas", typ: Int, rule: atLeast(1), from: same("min.insync.replicas"),
 			doc: "Replicas that must be in sync for a write with acks=all."},
-		{name: "unclean.leader.election.enable", typ: Boolean, from: same("unclean.leader.election.enable"),
+		{name: "unclean.leader.election.enable", typ: Boolean, idle: noReplicas, from: same("unclean.leader.election.enable"),
 			doc: "Whether a replica that is not in sync may become leader, at the price of losing messages."},
-		{name: "leader.replication.throttled.replicas", typ: List, rule: throttled{"leader.replication.throttled.replicas"},
+		{name: "leader.replication.throttled.replicas", typ: List, rule: throttled{"leader.replication.throttled.replicas"}, idle: noReplicas,
 			doc: "Replicas, as partition:broker pairs or *, whose outgoing replication is throttled."},
-		{name: "follower.replication.throttled.replicas", typ: List, rule: throttled{"follower.replication.throttled.replicas"},
+		{name: "follower.replication.throttled.replicas", typ: List, rule: throttled{"follower.replication.throttled.replicas"}, idle: noReplicas,
 			doc: "Replicas, as partition:broker pairs or *, whose incoming replication is throttled."},
-		{name: "errors.deadletterqueue.group.enable", typ: Boolean, def: "false",
+		{name: "errors.deadletterqueue.group.enable", typ: Boolean, def: "false", idle: noShare,
 			doc: "Whether share groups may use this topic as a dead letter queue. Kept for tools; has no effect."},
 	}
 }
 
 func topicRemoteKeys() []key {
 	const idle = " Tiered storage does not exist here; kept for tools."
-	return []key{
+	return allIdle(notTiered, []key{
 		{name: "remote.storage.enable", typ: Boolean, def: "false", doc: "Whether old segments move to a remote store." + idle},
 		{name: "remote.log.copy.disable", typ: Boolean, def: "false", doc: "Whether copying to the remote store stops." + idle},
 		{name: "remote.log.delete.on.disable", typ: Boolean, def: "false", doc: "Whether disabling the remote store deletes from it." + idle},
@@ -115,7 +115,7 @@ func topicRemoteKeys() []key {
 			doc: "Milliseconds before a segment is copied." + idle},
 		{name: "remote.copy.lag.bytes", typ: Long, rule: atLeast(-1), from: same("log.remote.copy.lag.bytes"),
 			doc: "Bytes before a segment is copied." + idle},
-	}
+	})
 }
 
 // topicOwnKeys are those that Kafka does not have.
