@@ -42,10 +42,16 @@ func FuzzHandlers(f *testing.F) {
 	add(10, fetchOffsetsRequest("g", "a", 0))
 	add(6, &kmsg.DescribeGroupsRequest{Groups: []string{"g"}})
 	add(5, &kmsg.ListGroupsRequest{StatesFilter: []string{"Empty"}})
+	add(2, &kmsg.UpdateFeaturesRequest{FeatureUpdates: []kmsg.UpdateFeaturesRequestFeatureUpdate{toLevel(1, true, featureSafeDowngrade)}})
+	add(0, &kmsg.UnregisterBrokerRequest{BrokerID: 1})
+	add(0, &kmsg.GetTelemetrySubscriptionsRequest{ClientInstanceID: [16]byte{1}})
+	add(0, &kmsg.PushTelemetryRequest{ClientInstanceID: [16]byte{2}, SubscriptionID: 1, Metrics: gaugeData("a", 1)})
+	add(3, &kmsg.CreateACLsRequest{Creations: make([]kmsg.CreateACLsRequestCreation, 2)})
+	add(3, &kmsg.CreateDelegationTokenRequest{})
 	add(3, &kmsg.DeleteGroupsRequest{Groups: []string{"g", "h"}})
 
 	b := fuzzBroker(f)
-	conn := &wire.ConnInfo{Listener: "PLAINTEXT", Local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092}}
+	conn := &wire.ConnInfo{Listener: "PLAINTEXT", Local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092}, Remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5}}
 	f.Fuzz(func(t *testing.T, key, version int16, body []byte) {
 		a := b.api(key)
 		if a == nil || key <= 1 || version < a.min || version > a.max {
