@@ -39,6 +39,7 @@ func classes() map[string][2]string {
 		"topics":              {old + "TopicCommand", now + "TopicCommand"},
 		"configs":             {old + "ConfigCommand", now + "ConfigCommand"},
 		"consumer-groups":     {old + "ConsumerGroupCommand", now + "consumer.group.ConsumerGroupCommand"},
+		"groups":              {"", now + "GroupsCommand"},
 		"log-dirs":            {old + "LogDirsCommand", now + "LogDirsCommand"},
 		"delete-records":      {old + "DeleteRecordsCommand", now + "DeleteRecordsCommand"},
 		"get-offsets":         {"kafka.tools.GetOffsetShell", now + "GetOffsetShell"},
