@@ -65,6 +65,7 @@ func (b *Broker) alterBroker(ctx context.Context, name string, validateOnly bool
 	if name == "" {
 		node, edited = controller.ClusterDefault, &all
 	}
+	before := maps.Clone(*edited)
 	look := func(key string) *config.Entry { return only(b.settings().DescribeBroker([]string{key})) }
 	if *edited, err = change(*edited, look); err != nil {
 		return err
@@ -81,14 +82,14 @@ func (b *Broker) alterBroker(ctx context.Context, name string, validateOnly bool
 	}
 	err = b.switchTo(ctx, next, func() error { return b.control.AlterBrokerConfig(ctx, node, *edited) })
 	if err == nil {
-		b.warnOfIdle(*edited)
+		b.warnOfIdle(differing(before, *edited))
 	}
 	return err
 }
 
-// warnOfIdle names keys that were set and do nothing: an answer without an error is all that their owner hears otherwise.
-func (b *Broker) warnOfIdle(keys map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
+// warnOfIdle names keys that were changed and do nothing: an answer without an error is all that their owner hears otherwise.
+func (b *Broker) warnOfIdle(keys []string) {
+	for _, key := range keys {
 		if why := config.WithoutEffect(key); why != "" {
 			b.logger.Warn("setting without effect", "key", key, "from", "configuration at run time", "what", why)
 		}

@@ -230,3 +230,26 @@ func TestProblem(t *testing.T) {
 		}
 	}
 }
+
+// TestAcceptRate: connections come at the rate that is set, from its change on.
+func TestAcceptRate(t *testing.T) {
+	m := New(11, window)
+	now := start()
+	for range 1000 {
+		if d := m.Accept(now); d != 0 {
+			t.Fatalf("waits %v without a limit", d)
+		}
+	}
+	m.SetAcceptRate(10)
+	taken := 0
+	for end := now.Add(100 * time.Second); now.Before(end); taken++ {
+		now = now.Add(time.Millisecond + m.Accept(now))
+	}
+	if taken < 900 || taken > 1250 {
+		t.Errorf("%d connections in 100 s at 10 a second", taken)
+	}
+	m.SetAcceptRate(0)
+	if d := m.Accept(now); d != 0 {
+		t.Errorf("waits %v after the limit was taken away", d)
+	}
+}
