@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"gregor/compat/deps"
 	"gregor/compat/jars"
@@ -38,6 +39,18 @@ func install(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("confluent-kafka:", confluent)
+	program, err := deps.ConfluentGo(ctx, filepath.Join("admin", "confluent"))
+	if err != nil {
+		return err
+	}
+	fmt.Println("confluent-kafka-go:", program)
+	for name := range deps.Exporters() {
+		path, err := deps.Exporter(ctx, name)
+		if err != nil {
+			path = "left out: " + err.Error() // its test says so too
+		}
+		fmt.Println(name+":", path)
+	}
 	_, modules, err := deps.Node(ctx)
 	if err != nil {
 		return err
