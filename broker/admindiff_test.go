@@ -39,7 +39,8 @@ func TestAdminAsKafka(t *testing.T) {
 	for _, folder := range folders {
 		version := strings.TrimPrefix(filepath.Base(folder), "kafka-")
 		t.Run(version, func(t *testing.T) {
-			b := startBroker(t, t.TempDir(), "broker.id", "1")
+			b := startBroker(t, t.TempDir(), "broker.id", "1", "offsets.topic.replication.factor", "1", // as Kafka was started
+				"transaction.state.log.replication.factor", "1", "transaction.state.log.min.isr", "1")
 			ranges := b.servedOf(t, readRanges(t, folder))
 			for i := range scripts {
 				t.Run(scripts[i].name, func(t *testing.T) {
@@ -84,6 +85,9 @@ func TestRecordAdmin(t *testing.T) {
 			p := newAdminPlay(t, *recordFrom, ranges, true)
 			p.others = otherScripts(scripts, i)
 			text := transcript(p.run(&scripts[i]))
+			if text == "" {
+				return // a version without these requests
+			}
 			if err := os.WriteFile(filepath.Join(folder, scripts[i].name+".txt"), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +182,7 @@ func pretty(tree any, indent string) string {
 func readAnswers(t *testing.T, file string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
+	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	out := map[string]any{}

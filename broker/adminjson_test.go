@@ -219,6 +219,8 @@ func number(field string, x int64) any {
 		return "bytes"
 	case "LastTimestamp":
 		return "time"
+	case "ProducerID":
+		return "producer"
 	}
 	return x
 }

@@ -15,12 +15,15 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"gregor/log/batch"
 )
 
 // Scripts are the files testdata/admin/NAME.txt: comments (#), directives (!) and steps.
 //
 //	! topic NAME PARTITIONS [key=value…]    a topic that the steps need
 //	! records NAME PARTITION COUNT          batches of one record in it
+//	! producer NAME PARTITION COUNT         the same, by an idempotent producer
 //	DeleteRecords v1-v2: below the start    request, versions (all when there are none, newest), name of the step
 //	  {Topics: [{Topic: "$s-a"}]}           the request's fields as JSON; keys need no quotes
 //
@@ -219,7 +222,11 @@ func (p *adminPlay) settle(key int16) {
 func (p *adminPlay) exchange(r kmsg.Request) (kmsg.Response, error) {
 	p.t.Helper()
 	p.c.send(r)
-	if err := p.c.conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	limit := time.Minute
+	if p.slow {
+		limit = 5 * time.Second // some versions of Kafka never answer some requests
+	}
+	if err := p.c.conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
 	}
 	var size [4]byte
@@ -257,15 +264,29 @@ func (p *adminPlay) prepare(words []string) {
 	case "topic":
 		p.makeTopic(words[1], n(2), words[3:])
 	case "records":
-		for range n(3) {
-			b := batchOf(p.t, 0, record{"k", "v", time.Now().UnixMilli()})
-			waitFor(p.t, func() bool {
-				r := produceRequest(words[1], n(2), -1, b)
-				return ask[*kmsg.ProduceResponse](p.c, 7, r).Topics[0].Partitions[0].ErrorCode == 0
-			})
-		}
+		p.produce(words[1], n(2), n(3), noProducer())
+	case "producer":
+		r := kmsg.NewPtrInitProducerIDRequest()
+		var got *kmsg.InitProducerIDResponse
+		waitFor(p.t, func() bool {
+			got = ask[*kmsg.InitProducerIDResponse](p.c, 1, r)
+			return got.ErrorCode == 0
+		})
+		p.produce(words[1], n(2), n(3), batch.Producer{ID: got.ProducerID, Epoch: got.ProducerEpoch})
 	default:
 		p.t.Fatalf("no directive %q", words[0])
+	}
+}
+
+// produce writes batches of one record.
+func (p *adminPlay) produce(topic string, partition, count int32, as batch.Producer) {
+	p.t.Helper()
+	for i := range count {
+		b := producerBatch(p.t, 0, as.ID, as.Epoch, i, record{"k", "v", time.Now().UnixMilli()})
+		waitFor(p.t, func() bool {
+			r := produceRequest(topic, partition, -1, b)
+			return ask[*kmsg.ProduceResponse](p.c, 7, r).Topics[0].Partitions[0].ErrorCode == 0
+		})
 	}
 }
 
