@@ -50,34 +50,61 @@ func FuzzHandlers(f *testing.F) {
 	add(3, &kmsg.CreateDelegationTokenRequest{})
 	add(3, &kmsg.DeleteGroupsRequest{Groups: []string{"g", "h"}})
 
-	b := fuzzBroker(f)
-	conn := &wire.ConnInfo{Listener: "PLAINTEXT", Local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092}, Remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5}}
+	b := fuzzBroker(f, false)
 	f.Fuzz(func(t *testing.T, key, version int16, body []byte) {
-		a := b.api(key)
-		if a == nil || key <= 1 || version < a.min || version > a.max {
-			return
-		}
-		r := bodyFor(key, version)
-		r.SetVersion(version)
-		if r.ReadFrom(body) != nil {
-			return
-		}
-		cheap(r)
-		reply := b.Handle(t.Context(), &wire.Request{Key: key, Version: version, Body: r, Conn: conn, Wake: func() {}})
-		if reply.Pending != nil {
-			reply.Pending.Cancel()
-			return
-		}
-		if reply.Body == nil {
-			t.Fatalf("key %d v%d: no answer", key, version)
-		}
-		var p wire.Payload
-		reply.Body.Encode(&p, version)
-		resp := r.ResponseKind()
-		if err := resp.ReadFrom(p.Buf); err != nil {
-			t.Fatalf("key %d v%d: answer does not parse: %v", key, version, err)
+		if key > 1 {
+			handleFuzzed(t, b, key, version, body)
 		}
 	})
+}
+
+// FuzzOrders gives a broker of a cluster what a controller may say. Whatever it was told before, it answers.
+func FuzzOrders(f *testing.F) {
+	for version := range int16(9) {
+		for _, r := range []kmsg.Request{leadRequest(version, "a", [16]byte{1}, alone(0, 0, 3)), tellRequest(version, "a", [16]byte{1}, toldOf(0, neighbour, 4)),
+			tellRequest(version, "a", [16]byte{1}, toldOf(0, leaderDeleting, epochDeleting)), stopRequest(version, "a", 0, epochDeleting, true),
+			&kmsg.ControlledShutdownRequest{BrokerID: 7}} {
+			if r.SetVersion(version); version <= r.MaxVersion() {
+				f.Add(r.Key(), version, r.AppendTo(nil))
+			}
+		}
+	}
+	b := fuzzBroker(f, true)
+	f.Fuzz(func(t *testing.T, key, version int16, body []byte) {
+		if key >= 4 && key <= 7 {
+			b.obedience.epoch.Store(0)
+			handleFuzzed(t, b, key, version, body)
+		}
+	})
+}
+
+// handleFuzzed has a body that parses handled, and the answer checked.
+func handleFuzzed(t *testing.T, b *Broker, key, version int16, body []byte) {
+	a := b.api(key)
+	if a == nil || version < a.min || version > a.max {
+		return
+	}
+	r := bodyFor(key, version)
+	r.SetVersion(version)
+	if r.ReadFrom(body) != nil {
+		return
+	}
+	cheap(r)
+	conn := &wire.ConnInfo{Listener: "PLAINTEXT", Local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092}, Remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5}}
+	reply := b.Handle(t.Context(), &wire.Request{Key: key, Version: version, Body: r, Conn: conn, Wake: func() {}})
+	if reply.Pending != nil {
+		reply.Pending.Cancel()
+		return
+	}
+	if reply.Body == nil {
+		t.Fatalf("key %d v%d: no answer", key, version)
+	}
+	var p wire.Payload
+	reply.Body.Encode(&p, version)
+	resp := r.ResponseKind()
+	if err := resp.ReadFrom(p.Buf); err != nil {
+		t.Fatalf("key %d v%d: answer does not parse: %v", key, version, err)
+	}
 }
 
 // cheap takes the cost out of requests that make thousands of partitions, as many as Kafka makes in one request: each is a directory with files that are
@@ -95,6 +122,21 @@ func cheap(r kmsg.Request) {
 		for i := range r.Topics {
 			r.ValidateOnly = r.ValidateOnly || r.Topics[i].Count > few
 		}
+	case *kmsg.LeaderAndISRRequest:
+		for _, t := range orderedTopics(r) {
+			for i := range t.PartitionStates {
+				t.PartitionStates[i].Partition %= few
+			}
+		}
+	case *kmsg.UpdateMetadataRequest:
+		for i := range r.PartitionStates {
+			r.PartitionStates[i].Partition %= few
+		}
+		for _, t := range r.TopicStates {
+			for i := range t.PartitionStates {
+				t.PartitionStates[i].Partition %= few
+			}
+		}
 	}
 }
 
@@ -103,11 +145,12 @@ func appendToList() kmsg.IncrementalAlterConfigsRequestResourceConfig {
 }
 
 // fuzzBroker is a broker that is stopped at the end.
-func fuzzBroker(f *testing.F) *Broker {
+func fuzzBroker(f *testing.F, shared bool) *Broker {
 	b, err := New(Config{Settings: map[string]string{"log.dirs": f.TempDir(), "listeners": "PLAINTEXT://127.0.0.1:0", twoPhaseKey: "true"}})
 	if err != nil {
 		f.Fatal(err)
 	}
+	b.share(shared)
 	if err := b.Start(f.Context()); err != nil {
 		f.Fatal(err)
 	}

@@ -46,4 +46,4 @@ func (b *Broker) refused(what string, controller int32, err error) {
 }
 
 // maxPartition bounds the numbers of partitions in orders: they count from 0, and a topic's are one list.
-const maxPartition = 1 << 20
+const maxPartition = 100_000

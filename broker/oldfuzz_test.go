@@ -38,7 +38,7 @@ func FuzzOldProduceFetch(f *testing.F) {
 	}
 	f.Add(message(1, 1, 0, oldTime, nil, message(1, 1, 0, oldTime, nil, nil)), int16(2))
 
-	b := fuzzBroker(f)
+	b := fuzzBroker(f, false)
 	conn := &wire.ConnInfo{Listener: "PLAINTEXT", Local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9092}, Remote: &net.TCPAddr{}}
 	send := func(t *testing.T, version int16, r kmsg.Request) kmsg.Response {
 		r.SetVersion(version)

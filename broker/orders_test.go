@@ -43,16 +43,8 @@ func (b *testBroker) boss() *boss { return &boss{b.dial(), 5, -1} }
 // lead orders leadership of one partition at a version and returns its code.
 func (o *boss) lead(version int16, topic string, id [16]byte, s kmsg.LeaderAndISRRequestTopicPartition) int16 {
 	o.t.Helper()
-	s.Topic = topic
-	r := kmsg.NewPtrLeaderAndISRRequest()
-	r.ControllerID, r.ControllerEpoch, r.BrokerEpoch = neighbour, o.epoch, o.brokerEpoch
-	if version < 2 {
-		r.PartitionStates = append(r.PartitionStates, s)
-	} else {
-		rt := kmsg.NewLeaderAndISRRequestTopicState()
-		rt.Topic, rt.TopicID, rt.PartitionStates = topic, id, []kmsg.LeaderAndISRRequestTopicPartition{s}
-		r.TopicStates = append(r.TopicStates, rt)
-	}
+	r := leadRequest(version, topic, id, s)
+	r.ControllerEpoch, r.BrokerEpoch = o.epoch, o.brokerEpoch
 	resp := ask[*kmsg.LeaderAndISRResponse](o.client, version, r)
 	if version < 5 {
 		if len(resp.Partitions) != 1 || resp.Partitions[0].Topic != topic || resp.Partitions[0].Partition != s.Partition {
@@ -66,6 +58,20 @@ func (o *boss) lead(version int16, topic string, id [16]byte, s kmsg.LeaderAndIS
 	return resp.Topics[0].Partitions[0].ErrorCode
 }
 
+func leadRequest(version int16, topic string, id [16]byte, s kmsg.LeaderAndISRRequestTopicPartition) *kmsg.LeaderAndISRRequest {
+	s.Topic = topic
+	r := kmsg.NewPtrLeaderAndISRRequest()
+	r.ControllerID = neighbour
+	if version < 2 {
+		r.PartitionStates = append(r.PartitionStates, s)
+	} else {
+		rt := kmsg.NewLeaderAndISRRequestTopicState()
+		rt.Topic, rt.TopicID, rt.PartitionStates = topic, id, []kmsg.LeaderAndISRRequestTopicPartition{s}
+		r.TopicStates = append(r.TopicStates, rt)
+	}
+	return r
+}
+
 // alone is a partition that a broker leads without others.
 func alone(partition, leader, epoch int32) kmsg.LeaderAndISRRequestTopicPartition {
 	s := kmsg.NewLeaderAndISRRequestTopicPartition()
@@ -77,14 +83,8 @@ func alone(partition, leader, epoch int32) kmsg.LeaderAndISRRequestTopicPartitio
 // stop orders a replica away.
 func (o *boss) stop(version int16, topic string, n, epoch int32, remove bool) int16 {
 	o.t.Helper()
-	r := &peers.StopReplicaRequest{StopReplicaRequest: kmsg.NewStopReplicaRequest()}
-	r.ControllerID, r.ControllerEpoch, r.BrokerEpoch, r.DeletePartitions = neighbour, o.epoch, o.brokerEpoch, remove
-	rt := kmsg.NewStopReplicaRequestTopic()
-	s := kmsg.NewStopReplicaRequestTopicPartitionState()
-	s.Partition, s.LeaderEpoch, s.Delete = n, epoch, remove
-	rt.Topic, rt.Partition, rt.Partitions = topic, n, []int32{n}
-	rt.PartitionStates = append(rt.PartitionStates, s)
-	r.Topics = append(r.Topics, rt)
+	r := stopRequest(version, topic, n, epoch, remove)
+	r.ControllerEpoch, r.BrokerEpoch = o.epoch, o.brokerEpoch
 	var body kmsg.Request = r
 	if version < 4 {
 		body = &r.StopReplicaRequest
@@ -96,11 +96,29 @@ func (o *boss) stop(version int16, topic string, n, epoch int32, remove bool) in
 	return resp.Partitions[0].ErrorCode
 }
 
+func stopRequest(version int16, topic string, n, epoch int32, remove bool) *peers.StopReplicaRequest {
+	r := &peers.StopReplicaRequest{StopReplicaRequest: kmsg.NewStopReplicaRequest()}
+	r.Version, r.ControllerID, r.DeletePartitions = version, neighbour, remove
+	rt := kmsg.NewStopReplicaRequestTopic()
+	s := kmsg.NewStopReplicaRequestTopicPartitionState()
+	s.Partition, s.LeaderEpoch, s.Delete = n, epoch, remove
+	rt.Topic, rt.Partition, rt.Partitions = topic, n, []int32{n}
+	rt.PartitionStates = append(rt.PartitionStates, s)
+	r.Topics = append(r.Topics, rt)
+	return r
+}
+
 // tell updates the metadata of partitions of one topic.
 func (o *boss) tell(version int16, topic string, id [16]byte, parts ...kmsg.UpdateMetadataRequestTopicPartition) int16 {
 	o.t.Helper()
+	r := tellRequest(version, topic, id, parts...)
+	r.ControllerEpoch, r.BrokerEpoch = o.epoch, o.brokerEpoch
+	return ask[*kmsg.UpdateMetadataResponse](o.client, version, r).ErrorCode
+}
+
+func tellRequest(version int16, topic string, id [16]byte, parts ...kmsg.UpdateMetadataRequestTopicPartition) *kmsg.UpdateMetadataRequest {
 	r := kmsg.NewPtrUpdateMetadataRequest()
-	r.ControllerID, r.ControllerEpoch, r.BrokerEpoch = neighbour, o.epoch, o.brokerEpoch
+	r.Version, r.ControllerID = version, neighbour
 	for i := range parts {
 		parts[i].Topic = topic
 	}
@@ -118,7 +136,7 @@ func (o *boss) tell(version int16, topic string, id [16]byte, parts ...kmsg.Upda
 		lb.Endpoints = append(lb.Endpoints, e)
 		r.LiveBrokers = append(r.LiveBrokers, lb)
 	}
-	return ask[*kmsg.UpdateMetadataResponse](o.client, version, r).ErrorCode
+	return r
 }
 
 func toldOf(partition, leader, epoch int32) kmsg.UpdateMetadataRequestTopicPartition {
