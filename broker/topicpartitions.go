@@ -15,9 +15,6 @@ import (
 // DescribeTopicPartitions (key 75), version 0 (KIP-966): partitions of topics in the order of their names, so many at a time. The cursor of an answer is
 // where the next one goes on. No topics means all. Nothing is created.
 
-// maxDescribedPartitions is max.request.partition.size.limit.
-const maxDescribedPartitions = 2000
-
 func (b *Broker) handleDescribeTopicPartitions(_ context.Context, _ *wire.Request, r *kmsg.DescribeTopicPartitionsRequest) kmsg.Response {
 	resp := kmsg.NewPtrDescribeTopicPartitionsResponse()
 	names, err := b.namesFromCursor(r)
@@ -27,7 +24,7 @@ func (b *Broker) handleDescribeTopicPartitions(_ context.Context, _ *wire.Reques
 		}
 		return resp
 	}
-	left := max(min(int(r.ResponsePartitionLimit), maxDescribedPartitions), 1)
+	left := int(max(min(r.ResponsePartitionLimit, b.conf.DescribedPartitions), 1))
 	for _, name := range names {
 		first := 0
 		if r.Cursor != nil && r.Cursor.Topic == name {

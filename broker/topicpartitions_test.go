@@ -83,3 +83,12 @@ func TestDescribeTopicPartitions(t *testing.T) {
 		t.Errorf("partition is %+v", p)
 	}
 }
+
+// TestDescribedPartitionsAreLimited: the broker's limit counts where it is below the client's.
+func TestDescribedPartitionsAreLimited(t *testing.T) {
+	c := startBroker(t, t.TempDir(), "max.request.partition.size.limit", "2").dial()
+	c.create("a", 3)
+	if got, _ := c.pages(2000, ""); got != "a:01 next a/2" {
+		t.Error(got)
+	}
+}

@@ -19,7 +19,8 @@ const (
 	noThreads   = "there are no thread pools or purgatories to size"
 	noSockets   = "the operating system sizes backlogs"
 	noMetrics   = "metrics are read from gregor.metrics.listener"
-	noThrottle  = "moves between log directories are not throttled"
+	noThrottle  = "moves between log directories are not throttled, and one is made at a time"
+	noCordon    = "new partitions may go to each of log.dirs"
 	oldAddress  = "set listeners and advertised.listeners instead"
 	perTopic    = "set the topic's own key instead"
 	noPlugins   = "Java plugins cannot be loaded"
@@ -31,7 +32,7 @@ func reasonOf(section string) string {
 	return map[string]string{
 		"noReplicas": noReplicas, "noZooKeeper": noZooKeeper, "noQuorum": noQuorum, "noTLS": noTLS, "noSASL": noSASL, "noACL": noACL,
 		"noQuotas": noQuotas, "noShare": noShare, "noStreams": noStreams, "noGroups": noGroups, "noTxns": noTxns, "notTiered": notTiered,
-		"noThreads": noThreads, "noSockets": noSockets, "noMetrics": noMetrics, "noThrottle": noThrottle, "oldAddress": oldAddress,
+		"noThreads": noThreads, "noSockets": noSockets, "noMetrics": noMetrics, "noThrottle": noThrottle, "noCordon": noCordon, "oldAddress": oldAddress,
 		"perTopic": perTopic, "noPlugins": noPlugins, "noUse": noUse,
 	}[section]
 }

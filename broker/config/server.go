@@ -37,7 +37,9 @@ type Server struct {
 	FetchSessionSlots   int32
 	// Usage is measured over so many windows of that length: quota.window.num, quota.window.size.seconds.
 	QuotaWindows int32
-	QuotaWindow  time.Duration
+	// DescribedPartitions is max.request.partition.size.limit.
+	DescribedPartitions int32
+	QuotaWindow         time.Duration
 
 	RetentionCheckInterval            time.Duration
 	FlushOffsetCheckpointInterval     time.Duration
@@ -163,6 +165,7 @@ func (s *Server) fill() {
 	s.ConnectionOverrides, _ = parseOverrides(s.text("max.connections.per.ip.overrides"))
 	s.ConnectionRate = s.limit("max.connection.creation.rate")
 	s.FetchMaxBytes = int32(s.integer("fetch.max.bytes"))
+	s.DescribedPartitions = int32(s.integer("max.request.partition.size.limit"))
 	s.QuotaWindows = int32(s.integer("quota.window.num"))
 	s.QuotaWindow = time.Duration(s.integer("quota.window.size.seconds")) * time.Second
 	s.FetchSessionSlots = int32(s.integer("max.incremental.fetch.session.cache.slots"))

@@ -297,6 +297,29 @@ func TestTopic(t *testing.T) {
 	}
 }
 
+// TestTimestampDifference: the key of Kafka before 3.6 counts for the topic before the broker's newer keys, and for the broker after them.
+func TestTimestampDifference(t *testing.T) {
+	for _, tc := range []struct {
+		broker, topic map[string]string
+		before, after int64
+	}{
+		{nil, nil, math.MaxInt64, 3600000},
+		{map[string]string{"log.message.timestamp.difference.max.ms": "5"}, nil, 5, 5},
+		{map[string]string{"log.message.timestamp.difference.max.ms": "5", "log.message.timestamp.after.max.ms": "6"}, nil, 5, 6},
+		{map[string]string{"log.message.timestamp.difference.max.ms": "5"}, map[string]string{"message.timestamp.before.max.ms": "7"}, 7, 5},
+		{map[string]string{"log.message.timestamp.before.max.ms": "6"}, map[string]string{"message.timestamp.difference.max.ms": "8"}, 8, 8},
+	} {
+		s, report, err := NewServer(Layer{Values: tc.broker})
+		if err != nil || len(report.Notes) > 0 {
+			t.Fatal(report, err)
+		}
+		top, err := s.Topic(tc.topic)
+		if err != nil || top.TimestampBeforeMaxMs != tc.before || top.TimestampAfterMaxMs != tc.after {
+			t.Errorf("%v, %v: %d and %d, %v", tc.broker, tc.topic, top.TimestampBeforeMaxMs, top.TimestampAfterMaxMs, err)
+		}
+	}
+}
+
 func TestNearest(t *testing.T) {
 	for name, want := range map[string]string{"listener": "listeners", "num.partition": "num.partitions", "log.segment.byte": "log.segment.bytes",
 		"zookeeper.conect": "zookeeper.connect", "gregor.fastboot": "gregor.fast.boot", "qqqqqq": "", strings.Repeat("x", 5000): ""} {

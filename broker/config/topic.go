@@ -258,17 +258,23 @@ func (r topicReader) open(name string) *PartitionSet {
 	return &s
 }
 
-// timestampDifference lets the key that Kafka had before 3.6 stand in for those that took its place.
+// timestampDifference lets the key that Kafka had before 3.6 stand in for those that took its place: that of the topic, or the broker's where neither
+// the topic nor the broker has a newer one.
 func (r topicReader) timestampDifference(t *Topic) {
-	const old = "message.timestamp.difference.max.ms"
-	if _, ok := r.overrides[old]; !ok {
+	const difference, before, after = "message.timestamp.difference.max.ms", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
+	_, own := r.overrides[difference]
+	if !own && !r.server.given("log."+difference) {
 		return
 	}
-	if _, ok := r.overrides["message.timestamp.before.max.ms"]; !ok {
-		t.TimestampBeforeMaxMs = r.long(old)
+	stands := func(newer string) bool {
+		_, ok := r.overrides[newer]
+		return !ok && (own || !r.server.given("log."+newer))
 	}
-	if _, ok := r.overrides["message.timestamp.after.max.ms"]; !ok {
-		t.TimestampAfterMaxMs = r.long(old)
+	if stands(before) {
+		t.TimestampBeforeMaxMs = r.long(difference)
+	}
+	if stands(after) {
+		t.TimestampAfterMaxMs = r.long(difference)
 	}
 }
 
