@@ -91,11 +91,12 @@ func (s *saramaCalls) topics() {
 // value is the present value of one of the topic's keys.
 func (s *saramaCalls) value(key string) string {
 	s.Helper()
-	entries, err := s.admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: s.topic, ConfigNames: []string{key}})
-	if s.must("DescribeConfig", err); len(entries) != 1 {
-		s.Fatalf("DescribeConfig %s: %v", key, entries)
+	resource := &sarama.ConfigResource{Type: sarama.TopicResource, Name: s.topic, ConfigNames: []string{key}}
+	found, err := s.admin.DescribeConfigs([]*sarama.ConfigResource{resource}, sarama.DescribeConfigsOptions{})
+	if s.must("DescribeConfigs", err); len(found) != 1 || len(found[0].Configs) != 1 {
+		s.Fatalf("DescribeConfigs %s: %v", key, found)
 	}
-	return entries[0].Value
+	return found[0].Configs[0].Value
 }
 
 func (s *saramaCalls) configs() {
