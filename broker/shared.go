@@ -40,7 +40,11 @@ func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32
 	b.share(true)
 	data, _, err := tree.Get(ctx, meta.ClusterIDPath)
 	if isNoNode(err) {
-		return "", nodeID, b.refuseToForget()
+		err = b.refuseToForget()
+		if err == nil {
+			nodeID, err = b.identity(ctx)
+		}
+		return "", nodeID, err
 	}
 	if err == nil {
 		clusterID, err = meta.DecodeClusterID(data)
@@ -48,7 +52,37 @@ func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32
 	if err != nil {
 		return "", nodeID, fmt.Errorf("reading %s: %w", meta.ClusterIDPath, err)
 	}
-	return clusterID, nodeID, nil
+	nodeID, err = b.identity(ctx)
+	return clusterID, nodeID, err
+}
+
+// identity is the broker's id: broker.id, or -1 when a log directory says it. When neither does, it is the next one of the cluster.
+func (b *Broker) identity(ctx context.Context) (int32, error) {
+	if b.conf.NodeID >= 0 {
+		return b.conf.NodeID, nil
+	}
+	for _, dir := range b.conf.LogDirs {
+		if id, err := logdir.IdentityOf(b.fs, dir); err != nil || id.BrokerID >= 0 {
+			return -1, err
+		}
+	}
+	if !b.conf.ZooKeeper.GenerateID {
+		return -1, errors.New("broker.id is not set, the log directories are new, and broker.id.generation.enable=false: set broker.id")
+	}
+	id, err := controller.NextBrokerID(ctx, b.tree, b.conf.ZooKeeper.ReservedIDs)
+	if err != nil {
+		return -1, fmt.Errorf("generating a broker.id: %w", err)
+	}
+	b.logger.Info("broker.id is generated", "broker.id", id)
+	return id, nil
+}
+
+// Metadata says where the topics and settings are: a file, or ZooKeeper.
+func (b *Broker) Metadata() string {
+	if connect := b.conf.ZooKeeper.Connect; connect != "" {
+		return "ZooKeeper at " + connect
+	}
+	return b.metaFile()
 }
 
 // refuseToForget is for a ZooKeeper without a cluster: topics that the data directory knows must be brought there first.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,9 @@ type ZooKeeper struct {
 	SetACL bool
 	// Digest is user:password, or empty.
 	Digest string
+	// GenerateID says that a broker without broker.id and without a data directory of its own gets the next id above ReservedIDs of the cluster.
+	GenerateID  bool
+	ReservedIDs int32
 	// TLS is nil for a connection without.
 	TLS *ZooKeeperTLS
 }
@@ -44,6 +48,9 @@ func zookeeperKeys() []key {
 			doc: "Milliseconds without a word from this broker after which ZooKeeper takes it for gone."},
 		{name: "zookeeper.connection.timeout.ms", typ: Int, null: true, rule: atLeast(1),
 			doc: "Milliseconds that a start waits for ZooKeeper; zookeeper.session.timeout.ms unless set."},
+		{name: "broker.id.generation.enable", typ: Boolean, def: "true",
+			doc: "With zookeeper.connect: a broker without broker.id gets the next free one above reserved.broker.max.id, and keeps it in its log directories."},
+		{name: "reserved.broker.max.id", typ: Int, def: "1000", rule: atLeast(0), doc: "With zookeeper.connect: the largest broker.id that may be given, since those above are generated."},
 		{name: "zookeeper.set.acl", typ: Boolean, def: "false",
 			doc: "Make nodes that only this user can change, and only this user can read where passwords are. Needs gregor.zookeeper.digest or a keystore."},
 		{name: "gregor.zookeeper.digest", typ: Password, null: true,
@@ -86,8 +93,12 @@ func (b *builder) zookeeper() {
 		z.ConnectionTimeout = z.SessionTimeout
 	}
 	z.SetACL, z.Digest = s.boolean("zookeeper.set.acl"), s.text("gregor.zookeeper.digest")
+	z.GenerateID, z.ReservedIDs = s.boolean("broker.id.generation.enable"), int32(s.integer("reserved.broker.max.id"))
 	if z.Connect == "" {
 		return
+	}
+	if z.GenerateID && s.NodeID > z.ReservedIDs {
+		b.fail("broker.id", fmt.Sprintf("is above reserved.broker.max.id=%d, and ids above that are generated; raise it or set broker.id.generation.enable=false", z.ReservedIDs))
 	}
 	if s.boolean("zookeeper.ssl.client.enable") {
 		z.TLS = b.zookeeperTLS()

@@ -24,9 +24,29 @@ func TestZooKeeper(t *testing.T) {
 			ZooKeeper{Connect: "a:1", SessionTimeout: 18 * time.Second, ConnectionTimeout: 18 * time.Second,
 				TLS: &ZooKeeperTLS{Protocols: []string{"TLSv1.2", "TLSv1.3"}, CipherSuites: []string{"A", "B"}}}},
 	} {
+		tc.want.GenerateID, tc.want.ReservedIDs = true, 1000
 		s, report, err := NewServer(Layer{Values: zookeeperValues(tc.values)})
 		if err != nil || len(report.Notes) > 0 || !reflect.DeepEqual(s.ZooKeeper, tc.want) {
 			t.Errorf("%s: %+v, %v, %v\nwant %+v", name, s.ZooKeeper, report.Notes, err, tc.want)
+		}
+	}
+}
+
+// TestReservedIDs: with ZooKeeper an id of the range that is generated cannot be given.
+func TestReservedIDs(t *testing.T) {
+	for _, tc := range []struct {
+		values map[string]string
+		fails  bool
+	}{
+		{map[string]string{"broker.id": "1001"}, false}, // the metadata is in the data directory
+		{map[string]string{"broker.id": "1000", "zookeeper.connect": "a:1"}, false},
+		{map[string]string{"broker.id": "1001", "zookeeper.connect": "a:1"}, true},
+		{map[string]string{"broker.id": "11", "zookeeper.connect": "a:1", "reserved.broker.max.id": "10"}, true},
+		{map[string]string{"broker.id": "1001", "zookeeper.connect": "a:1", "broker.id.generation.enable": "false"}, false},
+	} {
+		_, _, err := NewServer(Layer{Values: tc.values})
+		if failed := err != nil && strings.Contains(err.Error(), "is above reserved.broker.max.id"); failed != tc.fails || err != nil && !failed {
+			t.Errorf("%v: %v", tc.values, err)
 		}
 	}
 }

@@ -59,3 +59,15 @@ func TestSharedConfigsAreNoticed(t *testing.T) {
 		t.Errorf("noticed %v, want %s", got, want)
 	}
 }
+
+// TestBrokerIDs: each is given once, in a new cluster too.
+func TestBrokerIDs(t *testing.T) {
+	tree := openTree(t, treeFile(t))
+	for want := int32(1001); want <= 1003; want++ {
+		got, err := NextBrokerID(t.Context(), tree, 1000)
+		must(t, err)
+		if got != want {
+			t.Errorf("got %d, want %d", got, want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ const (
 	ClusterIDPath       = "/cluster/id"
 	BrokersPath         = "/brokers/ids"
 	TopicsPath          = "/brokers/topics"
+	BrokerSequencePath  = "/brokers/seqid"
 	TopicConfigsPath    = "/config/topics"
 	DeleteTopicsPath    = "/admin/delete_topics"
 	ProducerIDBlockPath = "/latest_producer_id_block"
@@ -63,7 +64,7 @@ func DeleteTopicPath(topic string) string { return DeleteTopicsPath + "/" + topi
 // rootPaths are the persistent nodes that Kafka makes at its start, parents first.
 func rootPaths() []string {
 	return []string{
-		"/consumers", "/brokers", BrokersPath, TopicsPath, "/brokers/seqid", "/config", ConfigChangesPath, TopicConfigsPath,
+		"/consumers", "/brokers", BrokersPath, TopicsPath, BrokerSequencePath, "/config", ConfigChangesPath, TopicConfigsPath,
 		"/config/clients", "/config/users", "/config/brokers", "/config/ips", "/admin", DeleteTopicsPath, ISRChangesPath,
 		ProducerIDBlockPath, LogDirEventsPath, "/cluster",
 	}

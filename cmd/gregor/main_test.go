@@ -93,7 +93,7 @@ func (s *served) end(t *testing.T, want int) {
 func TestServe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startServe(t, []string{"GREGOR_NUM_PARTITIONS=2", "GREGOR_NONSENSE=1"}, "--data-dir", dir, "--listen", "127.0.0.1:0", "--set", "no.such.key=1")
-	m := regexp.MustCompile(`^gregor 0\.1\.0-dev listening on (127\.0\.0\.1:\d+), data in (.*); try: echo hello \| kcat -b (127\.0\.0\.1:\d+) -t test -P\n$`).FindStringSubmatch(s.line)
+	m := regexp.MustCompile(`^gregor 0\.1\.0-dev listening on (127\.0\.0\.1:\d+), data in (.*), metadata in .*; try: echo hello \| kcat -b (127\.0\.0\.1:\d+) -t test -P\n$`).FindStringSubmatch(s.line)
 	if m == nil || m[1] != m[3] || m[2] != dir {
 		t.Fatalf("ready line %q", s.line)
 	}
@@ -150,11 +150,11 @@ func TestStartErrorsNameThePath(t *testing.T) {
 
 func TestReadyLine(t *testing.T) {
 	for addr, want := range map[string]string{"[::]:9092": "kcat -b localhost:9092", "0.0.0.0:1": "kcat -b localhost:1", "10.0.0.1:2": "kcat -b 10.0.0.1:2"} {
-		if got := readyLine([]string{addr}, "/d"); !strings.Contains(got, "listening on "+addr+", data in /d") || !strings.Contains(got, want) {
+		if got := readyLine([]string{addr}, "/d", "/d/m"); !strings.Contains(got, "listening on "+addr+", data in /d, metadata in /d/m; try") || !strings.Contains(got, want) {
 			t.Errorf("%s: %s", addr, got)
 		}
 	}
-	if got := readyLine([]string{"10.0.0.1:2", "10.0.0.2:3"}, "/d"); !strings.Contains(got, "listening on 10.0.0.1:2, 10.0.0.2:3, data") {
+	if got := readyLine([]string{"10.0.0.1:2", "10.0.0.2:3"}, "/d", "ZooKeeper at z:1"); !strings.Contains(got, "listening on 10.0.0.1:2, 10.0.0.2:3, data") {
 		t.Errorf("two listeners: %s", got)
 	}
 }

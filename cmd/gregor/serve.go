@@ -65,7 +65,7 @@ func serve(o *options, s streams) error {
 	if stopped, err := start(b, s.signals); stopped || err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(s.out, readyLine(b.Addrs(), b.DataDir())); err != nil {
+	if _, err := fmt.Fprintln(s.out, readyLine(b.Addrs(), b.DataDir(), b.Metadata())); err != nil {
 		logger.Warn("standard output cannot be written", "error", err)
 	}
 	reload := func() {
@@ -160,13 +160,13 @@ func stop(b node, signals <-chan os.Signal, logger *slog.Logger) error {
 	}
 }
 
-// readyLine says where the broker is and how to try it, on its first address.
-func readyLine(addrs []string, dir string) string {
+// readyLine says where the broker is, what it stands on, and how to try it, on its first address.
+func readyLine(addrs []string, dir, metadata string) string {
 	try := addrs[0]
 	if host, port, err := net.SplitHostPort(try); err == nil {
 		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 			try = net.JoinHostPort("localhost", port)
 		}
 	}
-	return fmt.Sprintf("gregor %s listening on %s, data in %s; try: echo hello | kcat -b %s -t test -P", moduleVersion(), strings.Join(addrs, ", "), dir, try)
+	return fmt.Sprintf("gregor %s listening on %s, data in %s, metadata in %s; try: echo hello | kcat -b %s -t test -P", moduleVersion(), strings.Join(addrs, ", "), dir, metadata, try)
 }

@@ -72,7 +72,7 @@ func (z *Keeper) Pause(tb testing.TB) {
 	z.daemon.signal(tb, syscall.SIGSTOP)
 }
 
-// Resume lets it go on.
+// Resume lets it go on. It may be called from any goroutine.
 func (z *Keeper) Resume(tb testing.TB) {
 	tb.Helper()
 	z.daemon.signal(tb, syscall.SIGCONT)
@@ -81,7 +81,7 @@ func (z *Keeper) Resume(tb testing.TB) {
 func (d *daemon) signal(tb testing.TB, s syscall.Signal) {
 	tb.Helper()
 	if err := d.cmd.Process.Signal(s); err != nil {
-		tb.Fatalf("%v to %s: %v", s, d.name, err)
+		tb.Errorf("%v to %s: %v", s, d.name, err)
 	}
 }
 

@@ -55,18 +55,29 @@ type Other struct {
 
 const cleanerCheckpoint = "cleaner-offset-checkpoint"
 
-// Look reads what is in dir. It does not lock it. A meta.properties that does not parse is an error, a checkpoint is not.
-func Look(fsys vfs.FS, dir string) (*Survey, error) {
-	s := &Survey{Path: dir, Identity: Identity{Version: -1, BrokerID: -1}, BrokerEpoch: -1}
+// IdentityOf reads meta.properties in dir. One that is not there has no ids and the version -1.
+func IdentityOf(fsys vfs.FS, dir string) (Identity, error) {
 	name := filepath.Join(dir, metaFile)
 	b, ok, err := readIfThere(fsys, name, maxMetaSize)
 	if err != nil {
-		return nil, fmt.Errorf("reading the identity of the log directory: %w", err)
+		return Identity{}, fmt.Errorf("reading the identity of the log directory: %w", err)
 	}
-	if ok {
-		if s.Identity, err = parseIdentity(b); err != nil {
-			return nil, fmt.Errorf("%s is not valid: %w; restore it, or remove it to have it written anew", name, err)
-		}
+	if !ok {
+		return Identity{Version: -1, BrokerID: -1}, nil
+	}
+	id, err := parseIdentity(b)
+	if err != nil {
+		return Identity{}, fmt.Errorf("%s is not valid: %w; restore it, or remove it to have it written anew", name, err)
+	}
+	return id, nil
+}
+
+// Look reads what is in dir. It does not lock it. A meta.properties that does not parse is an error, a checkpoint is not.
+func Look(fsys vfs.FS, dir string) (*Survey, error) {
+	s := &Survey{Path: dir, BrokerEpoch: -1}
+	var err error
+	if s.Identity, err = IdentityOf(fsys, dir); err != nil {
+		return nil, err
 	}
 	s.lookAtMarker(fsys)
 	ignore := func(file string, err error) { s.Ignored = append(s.Ignored, fmt.Errorf("%s: %w", file, err)) }
@@ -75,7 +86,7 @@ func Look(fsys vfs.FS, dir string) (*Survey, error) {
 		return nil, err
 	}
 	s.RecoveryPoints, s.HighWatermarks, s.LogStarts = set[recoveryPoints], set[highWatermarks], set[logStarts]
-	b, ok, err = readIfThere(fsys, filepath.Join(dir, cleanerCheckpoint), maxCheckpointSize)
+	b, ok, err := readIfThere(fsys, filepath.Join(dir, cleanerCheckpoint), maxCheckpointSize)
 	if err == nil && ok && len(b) > 0 { // Kafka 2.8 makes it empty
 		cleaned, bad := parseCheckpoint(b)
 		if bad != nil {
