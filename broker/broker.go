@@ -217,7 +217,7 @@ func (b *Broker) listen(ctx context.Context) error {
 		ReceiveBuffer: int(b.conf.SocketReceiveBuffer),
 		IdleTimeout:   idleTimeout(b.conf.ConnectionsMaxIdle),
 		Limits:        b.limits(b.settings()),
-		Pace:          func() time.Duration { return b.quotas.Accept(time.Now()) },
+		Pace:          func(listener string) time.Duration { return b.quotas.Accept(listener, time.Now()) },
 	})
 	if err != nil {
 		return err

@@ -153,6 +153,14 @@ func (b *Broker) endpoints() []meta.Endpoint {
 // limits are those of connections. Host names among the overrides are looked up now.
 func (b *Broker) limits(s *config.Server) wire.Limits {
 	l := wire.Limits{MaxConns: int(s.MaxConnections), MaxConnsPerIP: int(s.MaxConnectionsPerIP)}
+	for name, o := range s.OfListener {
+		if o.MaxConnections > 0 {
+			if l.PerListener == nil {
+				l.PerListener = map[string]int{}
+			}
+			l.PerListener[name] = int(o.MaxConnections)
+		}
+	}
 	for _, o := range s.ConnectionOverrides {
 		for _, ip := range b.addresses(o.Host) {
 			if l.PerIP == nil {
@@ -183,7 +191,13 @@ func (b *Broker) addresses(host string) []netip.Addr {
 
 // useConnectionSettings puts what is about connections into force. A nil server is not there yet.
 func (b *Broker) useConnectionSettings(s *config.Server) {
-	b.quotas.SetAcceptRate(float64(s.ConnectionRate))
+	rates := map[string]float64{"": float64(s.ConnectionRate)}
+	for name, l := range s.OfListener {
+		if l.ConnectionRate > 0 {
+			rates[name] = float64(l.ConnectionRate)
+		}
+	}
+	b.quotas.SetAcceptRates(rates)
 	if b.server != nil {
 		b.server.SetLimits(b.limits(s))
 	}

@@ -64,7 +64,7 @@ func (s *Server) admit(nc net.Conn, l listener) bool {
 		return true
 	}
 	if s.cfg.Pace != nil {
-		if d := s.cfg.Pace(); d > 0 && !s.pause(d) {
+		if d := s.cfg.Pace(l.name); d > 0 && !s.pause(d) {
 			s.leaveIP(ip)
 			nc.Close() //nolint:errcheck // the server stops
 			return false
@@ -76,7 +76,7 @@ func (s *Server) admit(nc net.Conn, l listener) bool {
 			return true
 		}
 	}
-	if !s.enter() {
+	if !s.enter(l.name) {
 		s.leaveIP(ip)
 		nc.Close() //nolint:errcheck // the server stops
 		return false
@@ -85,7 +85,7 @@ func (s *Server) admit(nc net.Conn, l listener) bool {
 	s.mu.Lock()
 	if s.stopping.Load() || !slices.Contains(s.listeners, l) {
 		s.mu.Unlock()
-		s.leave()
+		s.leave(l.name)
 		s.leaveIP(ip)
 		nc.Close() //nolint:errcheck // the server or the listener stops
 		return false
@@ -100,7 +100,7 @@ func (s *Server) admit(nc net.Conn, l listener) bool {
 		s.mu.Lock()
 		delete(s.conns, c)
 		s.mu.Unlock()
-		s.leave()
+		s.leave(l.name)
 		s.leaveIP(ip)
 		s.count.connections.Add(-1) // last: who sees it gone may take its place
 	}()
@@ -120,15 +120,15 @@ func (s *Server) closeLater(nc net.Conn, ip netip.Addr, d time.Duration) {
 	}()
 }
 
-// enter takes a place among MaxConns, and waits for one if need be.
-func (s *Server) enter() bool {
+// enter takes a place among MaxConns and those of the listener, and waits for one if need be.
+func (s *Server) enter(listener string) bool {
 	for warned := false; ; warned = true {
-		wait, limit := s.place()
+		wait, limit := s.place(listener)
 		if wait == nil {
 			return true
 		}
 		if !warned {
-			s.quiet.warn(reasonMaxConns, "new connections wait", slog.Int("limit", limit))
+			s.quiet.warn(reasonMaxConns, "new connections wait", slog.String("listener", listener), slog.Int("limit", limit))
 		}
 		select {
 		case <-wait:

@@ -140,8 +140,8 @@ type Config struct {
 	ReceiveBuffer int
 	// Limits bound open connections at first; see SetLimits.
 	Limits Limits
-	// Pace is asked after each accepted connection how long the next is to wait. nil: not at all.
-	Pace func() time.Duration
+	// Pace is asked after each accepted connection how long the next of the listener is to wait. nil: not at all.
+	Pace func(listener string) time.Duration
 	// Delay is asked for each accepted connection; one that it gives a time for is closed after that and not served. nil: all are served.
 	Delay func(peer netip.Addr) time.Duration
 	// MaxPipeline is how many answers may be pending on one connection, 128.

@@ -8,6 +8,8 @@ type Limits struct {
 	MaxConnsPerIP int // max.connections.per.ip; 0 is no limit, less lets only those in that PerIP has
 	// PerIP takes the place of MaxConnsPerIP for these addresses, 0 for none (max.connections.per.ip.overrides). The Server keeps it.
 	PerIP map[netip.Addr]int
+	// PerListener is the most connections of listeners of these names (listener.name.NAME.max.connections). The Server keeps it.
+	PerListener map[string]int
 }
 
 // SetLimits changes the limits. Connections that wait for a place are looked at again.
@@ -26,13 +28,19 @@ func (s *Server) freed() {
 	}
 }
 
-// place takes a place among MaxConns if there is one. Otherwise it returns a channel that is closed when there may be, and the limit.
-func (s *Server) place() (wait chan struct{}, limit int) {
+// place takes a place among MaxConns and those of a listener if there is one. Otherwise it returns a channel that is closed when there may be, and the
+// limit.
+func (s *Server) place(listener string) (wait chan struct{}, limit int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit = s.limits.MaxConns
-	if limit == 0 || s.open < limit {
+	full := limit > 0 && s.open >= limit
+	if own, ok := s.limits.PerListener[listener]; ok && !full {
+		limit, full = own, s.openOn[listener] >= own
+	}
+	if !full {
 		s.open++
+		s.openOn[listener]++
 		return nil, limit
 	}
 	if s.placed == nil {
@@ -42,10 +50,13 @@ func (s *Server) place() (wait chan struct{}, limit int) {
 }
 
 // leave gives the place back.
-func (s *Server) leave() {
+func (s *Server) leave(listener string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
+	if s.openOn[listener]--; s.openOn[listener] == 0 {
+		delete(s.openOn, listener)
+	}
 	s.freed()
 }
 

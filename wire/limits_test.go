@@ -56,3 +56,24 @@ func TestListenersChange(t *testing.T) {
 	third := dial(t, again.String())
 	third.alive(1)
 }
+
+func TestLimitsOfListener(t *testing.T) {
+	log := newLines()
+	s, addr := running(t, Config{Logger: log.logger(), Handler: handlerFunc(echo), Limits: Limits{MaxConns: 3, PerListener: map[string]int{"PLAINTEXT": 1}}})
+	other, err := s.Listen("OTHER", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := dial(t, addr), dial(t, addr)
+	a.alive(1)
+	b.send(frame(metadataRequest(), 2))
+	log.next(t) // b waits
+	c := dial(t, other.String())
+	c.alive(3)
+	a.Close()
+	b.recvIDs(2)
+	d := dial(t, addr)
+	d.send(frame(metadataRequest(), 4))
+	s.SetLimits(Limits{PerListener: map[string]int{"PLAINTEXT": 2, "OTHER": 1}})
+	d.recvIDs(4)
+}

@@ -56,8 +56,9 @@ type Server struct {
 	conns     map[*conn]struct{}
 	perIP     map[netip.Addr]int // open connections
 	limits    Limits
-	open      int           // places that are taken
-	placed    chan struct{} // closed when there may be a place again; nil while nobody waits
+	open      int            // places that are taken
+	openOn    map[string]int // by listener
+	placed    chan struct{}  // closed when there may be a place again; nil while nobody waits
 }
 
 // listener is a bound listener and its name.
@@ -73,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, stall: stallWindow,
-		quit: make(chan struct{}), conns: map[*conn]struct{}{}, perIP: map[netip.Addr]int{},
+		quit: make(chan struct{}), conns: map[*conn]struct{}{}, perIP: map[netip.Addr]int{}, openOn: map[string]int{},
 	}
 	s.quiet.log = cfg.Logger
 	s.budget.limit = cfg.QueuedBytes

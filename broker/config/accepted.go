@@ -8,23 +8,24 @@ import (
 
 // What happens instead of what a key of Kafka asks for.
 const (
-	noZooKeeper = "the client of ZooKeeper here has no such setting"
-	noQuorum    = "no controller quorum is used: topics and settings are kept in the data directory"
-	noTLS       = "TLS is not built yet: listeners are PLAINTEXT"
-	noSASL      = "authentication is not built yet: every client is let in"
-	noACL       = "access control is not built yet: everyone may do everything"
-	noQuotas    = "quotas are those that tools set for users, clients and addresses, measured over quota.window.num samples"
-	noShare     = "share groups are not built yet"
-	noStreams   = "streams groups are not built yet"
-	noThreads   = "there are no thread pools or purgatories to size"
-	noSockets   = "the operating system sizes backlogs"
-	noMetrics   = "metrics are read from gregor.metrics.listener"
-	noThrottle  = "moves between log directories are not throttled, and one is made at a time"
-	noCordon    = "new partitions may go to each of log.dirs"
-	oldAddress  = "set listeners and advertised.listeners instead"
-	perTopic    = "set the topic's own key instead"
-	noPlugins   = "Java plugins cannot be loaded"
-	noUse       = "it has no use here"
+	noZooKeeper   = "the client of ZooKeeper here has no such setting"
+	noQuorum      = "no controller quorum is used: topics and settings are kept in the data directory"
+	noTLS         = "TLS is not built yet: listeners are PLAINTEXT"
+	noSASL        = "authentication is not built yet: every client is let in"
+	noACL         = "access control is not built yet: everyone may do everything"
+	noQuotas      = "quotas are those that tools set for users, clients and addresses, measured over quota.window.num samples"
+	noShare       = "share groups are not built yet"
+	noStreams     = "streams groups are not built yet"
+	noThreads     = "there are no thread pools or purgatories to size"
+	noSockets     = "the operating system sizes backlogs"
+	noMetrics     = "metrics are read from gregor.metrics.listener"
+	noThrottle    = "moves between log directories are not throttled, and one is made at a time"
+	noCordon      = "new partitions may go to each of log.dirs"
+	oldAddress    = "set listeners and advertised.listeners instead"
+	perTopic      = "set the topic's own key instead"
+	noPlugins     = "Java plugins cannot be loaded"
+	noListenerKey = "a listener has only max.connections and max.connection.creation.rate of its own"
+	noUse         = "it has no use here"
 )
 
 // reasonOf is what a section of accepted.txt stands for.
@@ -121,7 +122,8 @@ func refusedKeys() map[string]string {
 func acceptedPrefix(name string) (text string, ok bool) {
 	switch {
 	case strings.HasPrefix(name, "listener.name."):
-		return "settings of one listener are not built yet: all listeners are PLAINTEXT", true
+		_, _, ok := isListenerLimit(name)
+		return noListenerKey, !ok
 	case strings.HasPrefix(name, "rsm.config."), strings.HasPrefix(name, "rlmm.config."):
 		return notTiered, true
 	case strings.HasPrefix(name, "config.providers."):

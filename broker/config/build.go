@@ -105,6 +105,7 @@ func NewServer(layers ...Layer) (*Server, Report, error) {
 	b.compactionLag()
 	b.cleaner()
 	b.connections()
+	b.listenerLimits()
 	b.zookeeper()
 	sort.SliceStable(b.notes, func(i, j int) bool { return b.notes[i].Key < b.notes[j].Key })
 	return b.server, Report{Notes: b.notes}, errors.Join(b.errs...)
@@ -126,6 +127,9 @@ func (b *builder) fail(name, problem string) {
 func (b *builder) readStatic() {
 	for _, name := range slices.Sorted(maps.Keys(b.static.Values)) {
 		k, ok := brokerCatalog().byName[name]
+		if _, _, limit := isListenerLimit(name); limit {
+			continue
+		}
 		if !ok {
 			b.unused(name)
 			delete(b.static.Values, name)

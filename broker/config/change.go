@@ -11,6 +11,9 @@ func IsFixed(name string) bool {
 // CheckValue checks the value of a broker key by itself. The error is a *ValueError in Kafka's words; keys that are not known have none.
 func CheckValue(name, value string) error {
 	k := brokerCatalog().byName[name]
+	if _, key, ok := isListenerLimit(name); ok {
+		k = brokerCatalog().byName[key]
+	}
 	if k == nil {
 		return nil
 	}
@@ -50,6 +53,9 @@ func IsSecret(name string) bool {
 func WithoutEffect(name string) string {
 	if k := brokerCatalog().byName[name]; k != nil {
 		return k.idle
+	}
+	if _, _, ok := isListenerLimit(name); ok {
+		return ""
 	}
 	if text, ok := acceptedPrefix(name); ok {
 		return text

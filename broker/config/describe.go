@@ -72,7 +72,7 @@ func (s *Server) describeUnknown(names []string) []Entry {
 	for i := range s.layers {
 		l := &s.layers[i]
 		for name, value := range l.Values {
-			if l.isStatic() || brokerCatalog().byName[name] != nil || names != nil && !slices.Contains(names, name) {
+			if brokerCatalog().byName[name] != nil || names != nil && !slices.Contains(names, name) {
 				continue
 			}
 			e := found[name]
@@ -87,7 +87,10 @@ func (s *Server) describeUnknown(names []string) []Entry {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		e := found[name]
 		if k := brokerCatalog().byName[ofListener(name)]; k != nil && k.typ != Password {
-			e.Type, e.Documentation = k.typ, "Accepted and without effect: settings of one listener are not built yet."
+			e.Type, e.Documentation = k.typ, "Accepted and without effect: "+noListenerKey+"."
+			if _, _, ok := isListenerLimit(name); ok {
+				e.Documentation = k.doc + " For one listener."
+			}
 			e.Synonyms = append(e.Synonyms, s.synonyms(k.name)...)
 		} else {
 			e.hide()

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -85,6 +86,49 @@ func protocolMap(text string) (map[string]string, error) {
 		}
 	}
 	return protocols, nil
+}
+
+// ListenerLimits are the settings that a listener may have of its own; 0 is none.
+type ListenerLimits struct {
+	MaxConnections int32 // listener.name.NAME.max.connections
+	ConnectionRate int32 // listener.name.NAME.max.connection.creation.rate, connections a second
+}
+
+// isListenerLimit says that a key is one of ListenerLimits, and of which listener.
+func isListenerLimit(name string) (listener, key string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "listener.name.")
+	if !ok {
+		return "", "", false
+	}
+	listener, key, _ = strings.Cut(rest, ".")
+	return strings.ToUpper(listener), key, listener != "" && (key == "max.connections" || key == "max.connection.creation.rate")
+}
+
+// listenerLimits reads them, the strongest layer first.
+func (b *builder) listenerLimits() {
+	all := map[string]ListenerLimits{}
+	for _, l := range slices.Backward(b.server.layers) {
+		for name, text := range l.Values {
+			listener, key, ok := isListenerLimit(name)
+			if !ok {
+				continue
+			}
+			v, _, problem := brokerCatalog().byName[key].parse(text)
+			n, _ := v.(int64)
+			if problem != "" {
+				b.fail(name, problem)
+				continue
+			}
+			limits := all[listener]
+			if key == "max.connections" {
+				limits.MaxConnections = int32(n)
+			} else {
+				limits.ConnectionRate = int32(n)
+			}
+			all[listener] = limits
+		}
+	}
+	b.server.OfListener = all
 }
 
 // ConnectionOverride is the number of connections that may be open from a host: an address, or a name.

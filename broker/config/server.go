@@ -33,8 +33,10 @@ type Server struct {
 	MaxConnectionsPerIP int32         // 0: no limit, -1: only those of ConnectionOverrides
 	ConnectionOverrides []ConnectionOverride
 	ConnectionRate      int32 // connections a second; 0: no limit
-	FetchMaxBytes       int32
-	FetchSessionSlots   int32
+	// OfListener are limits of single listeners, listener.name.NAME.KEY, by NAME in upper case.
+	OfListener        map[string]ListenerLimits
+	FetchMaxBytes     int32
+	FetchSessionSlots int32
 	// Usage is measured over so many windows of that length: quota.window.num, quota.window.size.seconds.
 	QuotaWindows int32
 	// DescribedPartitions is max.request.partition.size.limit.

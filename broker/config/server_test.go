@@ -103,7 +103,7 @@ func TestNotes(t *testing.T) {
 		lines = append(lines, n.String())
 	}
 	want := `frobnicate: is not a key of Kafka or gregor and is ignored
-listener.name.internal.ssl.keystore.location: has no effect: settings of one listener are not built yet: all listeners are PLAINTEXT
+listener.name.internal.ssl.keystore.location: has no effect: ` + noListenerKey + `
 log.retention.hour: is not a key of Kafka or gregor and is ignored; did you mean log.retention.hours?
 num.partitions: is given more than once; the last value counts
 offsets.topic.replication.factor: has no effect: ` + noReplicas + `

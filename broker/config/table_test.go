@@ -88,8 +88,9 @@ Loggers (scope broker logger, values TRACE, DEBUG, INFO, WARN, ERROR, FATAL, at 
 	rows(&b, "Client metrics", "client metrics", keysOf(clientMetricsCatalog()))
 	rows(&b, "Broker: refused", "broker", groups["refused"])
 	rows(&b, "Broker: accepted", "broker", groups["accepted"])
-	b.WriteString("Keys whose names are composed: `listener.name.<listener>.<key>`, `rsm.config.<key>`, `rlmm.config.<key>` and `config.providers.<name>.<key>` are accepted.\n" +
-		"Passwords among the first are refused at run time. A key that nobody knows is named in the log, with the nearest that is known.\n")
+	b.WriteString("Keys whose names are composed: `listener.name.<listener>.max.connections` and `listener.name.<listener>.max.connection.creation.rate` are honoured, at run time too. " +
+		"`listener.name.<listener>.<key>` with other keys, `rsm.config.<key>`, `rlmm.config.<key>` and `config.providers.<name>.<key>` are accepted.\n" +
+		"Passwords of listeners are refused at run time. A key that nobody knows is named in the log, with the nearest that is known.\n")
 	return b.Bytes()
 }
 

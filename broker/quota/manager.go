@@ -13,7 +13,7 @@ type Manager struct {
 	window  time.Duration // quota.window.size.seconds
 	table   atomic.Pointer[table]
 
-	accept atomic.Uint64 // bits of the largest rate of connections, 0 for none
+	accept atomic.Pointer[map[string]float64] // rates of connections by listener, that of all by ""; never changed in place
 
 	mu    sync.Mutex
 	used  map[usage]*use
@@ -84,16 +84,23 @@ func (m *Manager) Connect(ip string, now time.Time) time.Duration {
 	return m.measure(Connection, l, 1, now)
 }
 
-// SetAcceptRate limits the connections of all together in a second; 0 is no limit.
-func (m *Manager) SetAcceptRate(rate float64) { m.accept.Store(math.Float64bits(rate)) }
+// SetAcceptRates limits the connections in a second by listener, those of all together by ""; 0 is no limit. The map is kept.
+func (m *Manager) SetAcceptRates(rates map[string]float64) { m.accept.Store(&rates) }
 
-// Accept records a connection and returns how long the next is to wait (max.connection.creation.rate).
-func (m *Manager) Accept(now time.Time) time.Duration {
-	rate := math.Float64frombits(m.accept.Load())
-	if rate <= 0 {
+// Accept records a connection to a listener and returns how long the next is to wait (max.connection.creation.rate).
+func (m *Manager) Accept(listener string, now time.Time) time.Duration {
+	rates := m.accept.Load()
+	if rates == nil {
 		return 0
 	}
-	return m.measure(Connection, limit{rate: rate}, 1, now)
+	var wait time.Duration
+	if rate := (*rates)[""]; rate > 0 {
+		wait = m.measure(Connection, limit{rate: rate}, 1, now)
+	}
+	if rate := (*rates)[listener]; rate > 0 && listener != "" {
+		wait = max(wait, m.measure(Connection, limit{rate: rate, share: Entity{Client: listener}}, 1, now))
+	}
+	return wait
 }
 
 func (m *Manager) measure(k Kind, l limit, v float64, now time.Time) time.Duration {

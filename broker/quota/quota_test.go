@@ -236,20 +236,23 @@ func TestAcceptRate(t *testing.T) {
 	m := New(11, window)
 	now := start()
 	for range 1000 {
-		if d := m.Accept(now); d != 0 {
+		if d := m.Accept("A", now); d != 0 {
 			t.Fatalf("waits %v without a limit", d)
 		}
 	}
-	m.SetAcceptRate(10)
-	taken := 0
-	for end := now.Add(100 * time.Second); now.Before(end); taken++ {
-		now = now.Add(time.Millisecond + m.Accept(now))
+	for rates, want := range map[*map[string]float64]int{{"": 10}: 1000, {"A": 20}: 2000, {"": 10, "A": 20}: 1000, {"B": 1}: 100_000} {
+		m.SetAcceptRates(*rates)
+		taken := 0
+		now = now.Add(100 * time.Second)
+		for end := now.Add(100 * time.Second); now.Before(end); taken++ {
+			now = now.Add(time.Millisecond + m.Accept("A", now))
+		}
+		if taken < want*9/10 || taken > want*5/4 {
+			t.Errorf("%d connections in 100 s at %v a second", taken, *rates)
+		}
 	}
-	if taken < 900 || taken > 1250 {
-		t.Errorf("%d connections in 100 s at 10 a second", taken)
-	}
-	m.SetAcceptRate(0)
-	if d := m.Accept(now); d != 0 {
+	m.SetAcceptRates(nil)
+	if d := m.Accept("A", now); d != 0 {
 		t.Errorf("waits %v after the limit was taken away", d)
 	}
 }
