@@ -221,7 +221,9 @@ func (o *owned) describe(addr string) []string {
 		o.t.Fatal(err)
 	}
 	lines := []string{"cluster " + metadata.Cluster}
-	ends.Each(func(e kadm.ListedOffset) { lines = append(lines, fmt.Sprintf("end of %s-%d is %d", e.Topic, e.Partition, e.Offset)) })
+	ends.Each(func(e kadm.ListedOffset) {
+		lines = append(lines, fmt.Sprintf("end of %s-%d is %d", e.Topic, e.Partition, e.Offset))
+	})
 	for _, topic := range metadata.Topics {
 		lines = append(lines, fmt.Sprintf("topic %s id %s, %d partitions, replicas %v", topic.Topic, topic.ID, len(topic.Partitions), topic.Partitions[0].Replicas))
 	}
@@ -248,7 +250,9 @@ func (o *owned) describe(addr string) []string {
 		if err != nil {
 			o.t.Fatal(err)
 		}
-		committed.Each(func(r kadm.OffsetResponse) { lines = append(lines, fmt.Sprintf("%s is at %d in %s-%d", group, r.At, r.Topic, r.Partition)) })
+		committed.Each(func(r kadm.OffsetResponse) {
+			lines = append(lines, fmt.Sprintf("%s is at %d in %s-%d", group, r.At, r.Topic, r.Partition))
+		})
 	}
 	quotas, err := admin.DescribeClientQuotas(ctx, false, nil)
 	if err != nil {

@@ -23,6 +23,7 @@ type Tree struct {
 	opts   Options
 	at     target
 	conn   *zk.Conn
+	dialer *dialer
 	logger *slog.Logger
 	acl    []zk.ACL
 
@@ -51,7 +52,8 @@ func Open(ctx context.Context, o Options) (*Tree, error) {
 	if t.logger == nil {
 		t.logger = slog.New(slog.DiscardHandler)
 	}
-	conn, events, err := zk.Connect(at.servers, o.SessionTimeout, zk.WithLogger(printer{t.logger}), zk.WithLogInfo(false))
+	t.dialer = newDialer(o.SessionTimeout, len(at.servers))
+	conn, events, err := zk.Connect(at.servers, o.SessionTimeout, zk.WithDialer(t.dialer.dial), zk.WithLogger(printer{t.logger}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper.connect %s: %w", o.Connect, err)
 	}
@@ -151,6 +153,7 @@ func (t *Tree) Close() error {
 	close(t.done)
 	t.mu.Unlock()
 	t.conn.Close()
+	t.dialer.close()
 	t.running.Wait()
 	return nil
 }
