@@ -15,6 +15,8 @@
 // producerIDs.mu (held while a block of ids is taken) > Controller.mu (package controller) > catalog.mu (maps of topics; leaf) > topic.mu
 // (configuration overrides; leaf) > Log.mu (package log). None is held over a sync on the hot path, a socket write or a wait.
 //
+// listeners.mu, clientMetrics.mu and groupConfigs.mu are leaves below Broker.admin.
+//
 // Locks of the group coordinator, outermost first: stateTopic.starting (while __consumer_offsets is made; Broker.admin is taken under it) > Broker.admin >
 // stateTopic.mu (which partitions are led here; only catalog.mu and Log.mu are taken under it). Apart from these: groupSlot.mu, one for each group (held
 // over an append, never over its sync) > offsetsPartition.openMu (held over the append of a marker) > offsetsPartition.mu (the map of groups),

@@ -64,3 +64,33 @@ func TestProcessOf(t *testing.T) {
 		t.Errorf("process %d of a broker that stopped", pid)
 	}
 }
+
+// TestReloadListeners: a listener that was added to the file is there after a reload, one that is gone is not, and a port that is taken changes nothing.
+func TestReloadListeners(t *testing.T) {
+	dir := t.TempDir()
+	b := startBroker(t, dir)
+	with := func(listeners string) []string {
+		return []string{"log.dirs", dir, "listeners", listeners, "listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT"}
+	}
+	const first = "PLAINTEXT://127.0.0.1:0"
+	r, err := b.Reload(t.Context(), staticLayer(with(first+",INSIDE://127.0.0.1:0")...))
+	if err != nil || !slices.Equal(r.Applied, []string{"listener.security.protocol.map", "listeners"}) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	addrs := b.Addrs()
+	if len(addrs) != 2 || b.dialTo(addrs[1]).brokers() != addrs[1] {
+		t.Fatalf("listens on %v", addrs)
+	}
+	if _, err := b.Reload(t.Context(), staticLayer(with(first+",INSIDE://"+b.Addr())...)); err == nil {
+		t.Error("a port that is taken is fine")
+	}
+	if got := b.Addrs(); !slices.Equal(got, addrs) {
+		t.Errorf("listens on %v, want %v", got, addrs)
+	}
+	if _, err := b.Reload(t.Context(), staticLayer(with(first)...)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Addrs(); !slices.Equal(got, addrs[:1]) {
+		t.Errorf("listens on %v, want %v", got, addrs[:1])
+	}
+}
