@@ -3,6 +3,7 @@ package broker
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -227,5 +228,16 @@ func TestLoggers(t *testing.T) {
 	}
 	if got := c.increment(logger, "0", false, remove("gregor.wire")); got != altered || c.shown(logger, "0", "gregor.wire") != "gregor.wire=ERROR 6" {
 		t.Error(got, c.shown(logger, "0", "gregor.wire"))
+	}
+}
+
+// TestLoggersAreDocumented: CONFIG.md, which the tables of keys are made into, has the loggers' names too.
+func TestLoggersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../CONFIG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := strings.Join(newLevels(nil).Names()[:4], ", "); !strings.Contains(string(page), "root, "+names+".") {
+		t.Errorf("CONFIG.md does not name %s", names)
 	}
 }
