@@ -35,6 +35,7 @@ type Tree struct {
 	session bool          // there is one, as far as we know
 	expired chan struct{} // closed when the session that is now ends
 	up      chan struct{} // closed when there is a session
+	renewed chan struct{} // closed when the connection is there again
 }
 
 var _ meta.Tree = (*Tree)(nil)
@@ -48,7 +49,7 @@ func Open(ctx context.Context, o Options) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{opts: o, at: at, logger: o.Logger, acl: o.acl(), done: make(chan struct{}), expired: make(chan struct{}), up: make(chan struct{})}
+	t := &Tree{opts: o, at: at, logger: o.Logger, acl: o.acl(), done: make(chan struct{}), expired: make(chan struct{}), up: make(chan struct{}), renewed: make(chan struct{})}
 	if t.logger == nil {
 		t.logger = slog.New(slog.DiscardHandler)
 	}
@@ -123,6 +124,8 @@ func (t *Tree) follow(events <-chan zk.Event) {
 				t.session = true
 				close(t.up)
 			}
+			close(t.renewed)
+			t.renewed = make(chan struct{})
 		case zk.StateExpired:
 			t.logger.Warn("the session with ZooKeeper has ended, beginning another")
 			close(t.expired)
@@ -140,6 +143,13 @@ func (t *Tree) Expired() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.expired
+}
+
+// reconnected is closed when the next connection has been made.
+func (t *Tree) reconnected() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.renewed
 }
 
 // Close implements meta.Tree. The ephemeral nodes end at once.

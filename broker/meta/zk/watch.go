@@ -14,6 +14,7 @@ func (t *Tree) Watch(ctx context.Context, path string) (<-chan meta.Event, error
 	if !meta.ValidPath(path) {
 		return nil, fmt.Errorf("%q: %w", path, meta.ErrBadPath)
 	}
+	renewed := t.reconnected()
 	var set watches
 	if err := t.set(ctx, path, &set); err != nil {
 		return nil, fmt.Errorf("watch %s: %w", path, err)
@@ -26,15 +27,18 @@ func (t *Tree) Watch(ctx context.Context, path string) (<-chan meta.Event, error
 	events := make(chan meta.Event, 1)
 	t.running.Go(func() {
 		defer close(events)
-		t.watch(ctx, path, set, events)
+		t.watch(ctx, path, set, renewed, events)
 	})
 	return events, nil
 }
 
-// watch gives an event each time one of the library's came, after the next is set.
-func (t *Tree) watch(ctx context.Context, path string, set watches, events chan<- meta.Event) {
+// watch gives an event each time one of the library's came, after the next is set, and after each reconnection: the library may lose what happened before
+// one when the connection ends again before it has set its watches on it.
+func (t *Tree) watch(ctx context.Context, path string, set watches, renewed <-chan struct{}, events chan<- meta.Event) {
 	for {
 		select {
+		case <-renewed:
+			renewed = t.reconnected()
 		case <-set.node:
 			set.node = nil
 		case <-set.children:

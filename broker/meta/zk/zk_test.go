@@ -51,6 +51,28 @@ func TestContract(t *testing.T) {
 	})
 }
 
+// TestReconnectionIsAnEvent: whoever watches looks again after each, since the library may have lost what happened before it.
+func TestReconnectionIsAnEvent(t *testing.T) {
+	tree := open(t, fmt.Sprintf("%s/reconnect-%d", server(t), os.Getpid()))
+	events, err := tree.Watch(t.Context(), "/nothing/changes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		tree.dialer.mu.Lock()
+		_ = tree.dialer.now.Close()
+		tree.dialer.mu.Unlock()
+		select {
+		case e := <-events:
+			if e.Path != "/nothing/changes" {
+				t.Errorf("event of %s", e.Path)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("no event")
+		}
+	}
+}
+
 func TestParseConnect(t *testing.T) {
 	for text, want := range map[string]string{
 		"a:1": "[a:1] ", "a:1, b:2": "[a:1 b:2] ", "a:1,b:2/x/y": "[a:1 b:2] /x/y", "a:1/": "[a:1] ", "[::1]:2181/k": "[[::1]:2181] /k",
