@@ -70,6 +70,9 @@ func (b *Broker) askController(ctx context.Context, t controller.NewTopic) error
 	if id < 0 || id == b.nodeID {
 		return fmt.Errorf("no controller is known to make topic %s: %w", t.Name, kerr.CoordinatorNotAvailable)
 	}
+	if t.Replication > 1 {
+		t.Replication = 1 // this broker may become a replica, and does not follow
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	kresp, err := b.others.Request(ctx, id, createTopicRequest(t))

@@ -66,6 +66,10 @@ func (b *Broker) handleUpdateFeatures(ctx context.Context, _ *wire.Request, r *k
 	resp := kmsg.NewPtrUpdateFeaturesResponse()
 	b.admin.Lock()
 	defer b.admin.Unlock()
+	if err := b.checkSeat(); err != nil {
+		resp.ErrorCode, resp.ErrorMessage = code(err), errorText(err)
+		return resp
+	}
 	next := *b.finalized.Load()
 	for i := range r.FeatureUpdates {
 		u := &r.FeatureUpdates[i]

@@ -103,17 +103,18 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 
 func (b *Broker) controllerConfig(d *logdir.Set) controller.Config {
 	return controller.Config{
-		BrokerID:    b.nodeID,
-		ClusterID:   d.ClusterID(),
-		Endpoints:   b.endpoints(),
-		Rack:        b.conf.Rack,
-		Partitions:  b.conf.NumPartitions,
-		Replication: b.conf.DefaultReplicationFactor,
-		CheckConfig: b.checkTopicConfig,
-		Shared:      b.steward != nil,
-		KnownID:     b.knownTopicID,
-		Now:         b.now,
-		Logger:      b.levels.Logger(logOfController),
+		BrokerID:       b.nodeID,
+		ClusterID:      d.ClusterID(),
+		Endpoints:      b.endpoints(),
+		Rack:           b.conf.Rack,
+		Partitions:     b.conf.NumPartitions,
+		Replication:    b.conf.DefaultReplicationFactor,
+		CheckConfig:    b.checkTopicConfig,
+		Shared:         b.steward != nil,
+		MaxReplication: 1,
+		KnownID:        b.knownTopicID,
+		Now:            b.now,
+		Logger:         b.levels.Logger(logOfController),
 	}
 }
 

@@ -29,6 +29,8 @@ type Config struct {
 	// of more replicas than there are brokers means as many as there are.
 	Partitions  int32
 	Replication int16
+	// MaxReplication is how many replicas a new partition may have, 0 for as many as there are brokers.
+	MaxReplication int16
 	// CheckConfig checks a topic's own keys; nil accepts all. The error's text is shown to the user with INVALID_CONFIG.
 	CheckConfig func(map[string]string) error
 	// KnownID is the id that a topic with so many partitions has in the logs, all zero for none; nil knows none. Kafka's tools before 2.8 write topics
@@ -326,10 +328,10 @@ func (c *Controller) change(ctx context.Context, ops ...meta.Op) error {
 
 // notice is what tells the other brokers of a shared tree that a configuration has changed.
 func (c *Controller) notice(path string) []meta.Op {
-	if !c.conf.Shared {
+	entity, ok := strings.CutPrefix(path, "/config/")
+	if !c.conf.Shared || !ok {
 		return nil
 	}
-	entity := strings.TrimPrefix(path, "/config/")
 	return []meta.Op{meta.SequentialOp(meta.ConfigChangePrefix, meta.ConfigChange{Entity: entity}.Encode())}
 }
 

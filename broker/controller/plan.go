@@ -138,7 +138,7 @@ func planAutomatic(cl *cluster, n *NewTopic) ([][]int32, error) {
 	if partitions == -1 {
 		partitions = cl.conf.Partitions
 	}
-	possible := max(len(cl.brokers), 1)
+	possible := max(cl.conf.replicas(len(cl.brokers)), 1)
 	if replication == -1 {
 		replication = min(int(cl.conf.Replication), possible)
 	}
@@ -152,7 +152,21 @@ func planAutomatic(cl *cluster, n *NewTopic) ([][]int32, error) {
 	if replication > len(cl.brokers) {
 		return nil, tooFewBrokers(replication, len(cl.brokers))
 	}
+	if replication > possible {
+		return nil, refuse(kerr.InvalidReplicationFactor, tooManyReplicas, replication, possible)
+	}
 	return assign(cl.brokers, 0, partitions, replication, cl.start), nil
+}
+
+// tooManyReplicas says that replicas would not follow their leader.
+const tooManyReplicas = "Partitions with %d replicas cannot be made: replication between brokers is not built, there can be %d."
+
+// replicas is how many a partition can have with so many brokers.
+func (c *Config) replicas(brokers int) int {
+	if c.MaxReplication > 0 {
+		return min(brokers, int(c.MaxReplication))
+	}
+	return brokers
 }
 
 func tooManyPartitions() *Error {
@@ -182,6 +196,9 @@ func planManual(cl *cluster, n *NewTopic) ([][]int32, error) {
 		}
 		if err := checkReplicas(a.Replicas, width, cl.brokers); err != nil {
 			return nil, err
+		}
+		if n := cl.conf.replicas(len(a.Replicas)); len(a.Replicas) > n {
+			return nil, refuse(kerr.InvalidReplicaAssignment, tooManyReplicas, len(a.Replicas), n)
 		}
 		byNumber[a.Partition] = a.Replicas
 	}

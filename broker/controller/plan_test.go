@@ -239,3 +239,17 @@ func TestHugeRequestIsNotPlanned(t *testing.T) {
 		t.Errorf("%v allocations", used)
 	}
 }
+
+// TestMaxReplication: replicas that nobody would fill are refused, and are not the default of Kafka's own topics.
+func TestMaxReplication(t *testing.T) {
+	cl := testCluster(1, 2, 3)
+	cl.conf.MaxReplication, cl.conf.Replication = 1, 3
+	for _, n := range []NewTopic{auto("a", 1, -1), auto("__consumer_offsets", 1, 3)} {
+		if p := planTopics(cl, []NewTopic{n})[0]; p.err != nil || len(p.topic.Partitions[0].Replicas) != 1 {
+			t.Errorf("%s: %+v", n.Name, p)
+		}
+	}
+	const text = "Partitions with 2 replicas cannot be made: replication between brokers is not built, there can be 1."
+	wantRefusal(t, planTopics(cl, []NewTopic{auto("b", 1, 2)})[0].err, kerr.InvalidReplicationFactor, text)
+	wantRefusal(t, planTopics(cl, []NewTopic{manual("c", "0:1,2")})[0].err, kerr.InvalidReplicaAssignment, text)
+}
