@@ -44,7 +44,8 @@ func mustNotImport() map[string][]string {
 		"wire":    {"go.etcd.io/bbolt"},
 		"broker/": {"net", "net/http", "os/exec"},
 		// It is connections that it is about.
-		"broker/peers": {"net/http", "os/exec"},
+		"broker/peers":   {"net/http", "os/exec"},
+		"broker/meta/zk": {"net/http", "os/exec"},
 	}
 }
 
