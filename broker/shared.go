@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"gregor/broker/adopt"
 	"gregor/broker/controller"
 	"gregor/broker/meta"
 	"gregor/broker/meta/zk"
@@ -85,13 +86,23 @@ func (b *Broker) Metadata() string {
 	return b.metaFile()
 }
 
-// refuseToForget is for a ZooKeeper without a cluster: topics that the data directory knows must be brought there first.
+// refuseToForget is for a ZooKeeper without a cluster: it is not the one that the topics in the log directories are known to.
 func (b *Broker) refuseToForget() error {
-	if _, err := os.Stat(b.metaFile()); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	const text = "zookeeper.connect=%s has no cluster, and %s has topics: "
+	connect := b.conf.ZooKeeper.Connect
+	if _, err := os.Stat(b.metaFile()); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf(text+"bring them over with gregor meta, or use an empty data directory", connect, b.metaFile())
 	}
-	return fmt.Errorf("zookeeper.connect=%s has no cluster yet, and %s has topics and settings: bring them over with gregor meta, or use an empty data directory",
-		b.conf.ZooKeeper.Connect, b.metaFile())
+	for _, dir := range b.conf.LogDirs {
+		empty, err := adopt.Empty(adopt.Options{FS: b.fs, Dirs: []string{dir}})
+		if err != nil {
+			return err
+		}
+		if !empty {
+			return fmt.Errorf(text+"correct the path behind the servers, or bring ZooKeeper's data back; for a new cluster use empty log directories", connect, dir)
+		}
+	}
+	return nil
 }
 
 // openSharedMetadata reads the tree. The directory is locked. Nobody leads anything yet.

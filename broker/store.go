@@ -61,6 +61,7 @@ func (b *Broker) openStore(ctx context.Context) error {
 	if err := b.openTopics(ctx, topics); err != nil {
 		return err
 	}
+	b.warnOfUnknown(topics)
 	if n := len(dir.Partitions()); n > 0 && !dir.WasClean() {
 		b.logger.Info("last stop was not clean: syncing what was recovered before clients are served", "partitions", n)
 	}
@@ -199,6 +200,24 @@ func (b *Broker) warnOfMissing(known []controller.Topic) {
 	if len(missing) > 0 {
 		b.logger.Warn("partitions are in no log directory and begin empty; if log.dirs lacks a directory, stop and add it", "partitions", len(missing),
 			"first", missing[0].String(), "log.dirs", b.conf.LogDirs)
+	}
+}
+
+// warnOfUnknown names partitions on the disk whose topics nobody knows: they are kept, and nobody sees them.
+func (b *Broker) warnOfUnknown(topics []controller.Topic) {
+	known := make(map[string]bool, len(topics))
+	for i := range topics {
+		known[topics[i].Name] = true
+	}
+	var unknown []string
+	for _, p := range b.dir.Partitions() {
+		if !known[p.ID().Topic] {
+			unknown = append(unknown, p.ID().String())
+		}
+	}
+	if len(unknown) > 0 {
+		b.logger.Warn("partitions in the log directories belong to no topic of the metadata; they stay on the disk and are not served", "partitions", len(unknown),
+			"first", unknown[0], "metadata", b.Metadata())
 	}
 }
 

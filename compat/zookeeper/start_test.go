@@ -19,7 +19,7 @@ func TestStart(t *testing.T) {
 	keeper := peer.StartZooKeeper(t)
 	t.Run("with it", func(t *testing.T) { // most of these wait
 		for name, test := range map[string]func(*testing.T, string){
-			"id taken": idTaken, "own session": ownSession, "generated id": generatedID, "another cluster": anotherCluster, "ready line": readyLine,
+			"id taken": idTaken, "own session": ownSession, "generated id": generatedID, "another cluster": anotherCluster, "forgetful": forgetful, "ready line": readyLine,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -121,6 +121,15 @@ func anotherCluster(t *testing.T, addr string) {
 	harness.Start(t, harness.Config{Set: onZooKeeper(addr+"/two", 1)}).Stop(t)
 	refused(t, 20*time.Second, harness.Config{Dir: b.Dir(), Set: onZooKeeper(addr+"/two", 1)}, "meta.properties says cluster", "use another directory")
 	refused(t, 20*time.Second, harness.Config{Dir: b.Dir(), Set: onZooKeeper(addr+"/one", 2)}, "meta.properties says broker 1, configured is broker.id=2")
+}
+
+// forgetful is a ZooKeeper that has lost its data, or a wrong path: the topics on the disk are not taken for none.
+func forgetful(t *testing.T, zk string) {
+	b := harness.Start(t, harness.Config{Set: onZooKeeper(zk, 7)})
+	b.Create(t, 2, nil, "kept")
+	b.Stop(t)
+	refused(t, 40*time.Second, harness.Config{Dir: b.Dir(), Set: onZooKeeper(zk+"/other", 7)}, "has no cluster", b.Dir(), "use empty log directories")
+	b.Up(t)
 }
 
 func noZooKeeper(t *testing.T, keeper *peer.Keeper) {
