@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -100,11 +101,20 @@ func (s *steward) readConfigs(ctx context.Context, entities map[string]bool) err
 		default:
 			s.logger.Warn("configuration of an unknown kind was changed", "entity", entity)
 		}
-		if err != nil {
+		if err != nil && !s.asBefore(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// asBefore says whether err is that of a configuration which a tool wrote badly: what was in force stays so, and others go on.
+func (s *steward) asBefore(err error) bool {
+	if !errors.Is(err, meta.ErrBadNode) {
+		return false
+	}
+	s.logger.Error("configuration cannot be read; what was in force stays in force", "error", err)
+	return true
 }
 
 // readAllConfigs puts into force what everything has now.
@@ -112,7 +122,7 @@ func (s *steward) readAllConfigs(ctx context.Context) error {
 	b := s.b
 	b.admin.Lock()
 	defer b.admin.Unlock()
-	if err := b.reloadDynamic(ctx); err != nil {
+	if err := b.reloadDynamic(ctx); err != nil && !s.asBefore(err) {
 		return err
 	}
 	if err := b.loadQuotas(ctx); err != nil {
@@ -122,13 +132,19 @@ func (s *steward) readAllConfigs(ctx context.Context) error {
 	owns := make([]map[string]string, len(topics))
 	err := controller.InParallel(len(topics), func(i int) (err error) {
 		owns[i], err = b.control.TopicConfig(ctx, topics[i].name)
+		if err != nil && s.asBefore(err) {
+			owns[i] = nil
+			return nil
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i, t := range topics {
-		b.reconfigure(t, owns[i])
+		if owns[i] != nil {
+			b.reconfigure(t, owns[i])
+		}
 	}
 	return nil
 }

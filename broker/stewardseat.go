@@ -106,11 +106,17 @@ func (s *steward) settle(ctx context.Context, topics []controller.Topic) {
 		}
 	}
 	for _, t := range b.topics.all() {
-		if !there[t.name] {
+		if !there[t.name] && s.isGone(ctx, t.name) {
 			b.logger.Warn("topic is not in the metadata any more; its data stays", "topic", t.name)
 			b.topics.remove(t)
 		}
 	}
+}
+
+// isGone says whether a topic is not in the tree. One that is there and cannot be read is served as before, until it can.
+func (s *steward) isGone(ctx context.Context, name string) bool {
+	_, _, err := s.tree.Get(ctx, meta.TopicPath(name))
+	return isNoNode(err)
 }
 
 // identify has a topic of the catalog that got its id from the tree just now, as those of Kafka before 2.8 do, taken anew, unless it is in use.

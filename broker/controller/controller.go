@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -337,12 +338,21 @@ func (c *Controller) notice(path string) []meta.Op {
 
 // Brokers returns what is registered by those that live.
 func (c *Controller) Brokers(ctx context.Context) (map[int32]meta.BrokerNode, error) {
-	ids, err := c.brokers(ctx)
+	names, err := c.tree.Children(ctx, meta.BrokersPath)
 	if err != nil {
 		return nil, err
 	}
-	live := make(map[int32]meta.BrokerNode, len(ids))
-	for _, id := range ids {
+	live := make(map[int32]meta.BrokerNode, len(names))
+	for _, name := range names {
+		number, err := strconv.ParseInt(name, 10, 32)
+		if err != nil {
+			err = at(meta.BrokersPath+"/"+name, fmt.Errorf("%w: its name is not a broker id", meta.ErrBadNode))
+			if c.unreadable(brokerLeftOut, err) {
+				continue
+			}
+			return nil, err
+		}
+		id := int32(number)
 		data, _, err := c.tree.Get(ctx, meta.BrokerPath(id))
 		if errors.Is(err, meta.ErrNoNode) {
 			continue // left meanwhile
@@ -350,28 +360,22 @@ func (c *Controller) Brokers(ctx context.Context) (map[int32]meta.BrokerNode, er
 		if err != nil {
 			return nil, err
 		}
-		if live[id], err = meta.DecodeBroker(data); err != nil {
-			return nil, at(meta.BrokerPath(id), err)
+		node, err := meta.DecodeBroker(data)
+		if err == nil {
+			live[id] = node
+		} else if err = at(meta.BrokerPath(id), err); !c.unreadable(brokerLeftOut, err) {
+			return nil, err
 		}
 	}
 	return live, nil
 }
 
+const brokerLeftOut = "broker is left out, its registration cannot be read"
+
 // brokers lists the live brokers.
 func (c *Controller) brokers(ctx context.Context) ([]int32, error) {
-	names, err := c.tree.Children(ctx, meta.BrokersPath)
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]int32, 0, len(names))
-	for _, name := range names {
-		id, err := strconv.ParseInt(name, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("metadata node %s/%s is not a broker id: %w", meta.BrokersPath, name, err)
-		}
-		ids = append(ids, int32(id))
-	}
-	return ids, nil
+	live, err := c.Brokers(ctx)
+	return slices.Sorted(maps.Keys(live)), err
 }
 
 // at names the node that an error is about.

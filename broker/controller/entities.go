@@ -54,6 +54,9 @@ func (c *Controller) children(ctx context.Context, path string) ([]string, error
 // entity appends what path has, if that is anything.
 func (c *Controller) entity(ctx context.Context, all []Entity, path string) ([]Entity, error) {
 	keys, _, err := c.readConfig(ctx, path)
+	if c.unreadable("settings are left out, they cannot be read", err) {
+		return all, nil
+	}
 	if err != nil || len(keys) == 0 {
 		return all, err
 	}

@@ -29,7 +29,7 @@ func (c *Controller) Load(ctx context.Context) ([]Topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.loadStates(ctx, topics); err != nil {
+	if topics, err = c.loadStates(ctx, topics); err != nil {
 		return nil, err
 	}
 	for i := range topics {
@@ -44,7 +44,7 @@ func (c *Controller) LoadTopics(ctx context.Context, names ...string) ([]Topic, 
 	if err != nil {
 		return nil, err
 	}
-	return topics, c.loadStates(ctx, topics)
+	return c.loadStates(ctx, topics)
 }
 
 // loadTopics reads topics without the states of their partitions. In a shared tree one that went meanwhile, or that a tool wrote badly, is left out.
@@ -52,27 +52,33 @@ func (c *Controller) loadTopics(ctx context.Context, names []string) ([]Topic, e
 	topics, bad := make([]Topic, len(names)), make([]bool, len(names))
 	err := InParallel(len(names), func(i int) (err error) {
 		topics[i], err = c.loadTopic(ctx, names[i])
-		switch {
-		case err == nil || !c.conf.Shared:
-			return err
-		case errors.Is(err, meta.ErrBadNode):
-			c.logger.Error("topic is left out, its metadata cannot be read", "topic", names[i], "error", err)
-		case !errors.Is(err, meta.ErrNoNode):
-			return err
+		bad[i] = err != nil
+		if err == nil || c.conf.Shared && errors.Is(err, meta.ErrNoNode) || c.unreadable("topic is left out, its metadata cannot be read", err) {
+			return nil
 		}
-		bad[i] = true
-		return nil
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
+	return without(topics, bad), err
+}
+
+// without leaves out those that are bad.
+func without(topics []Topic, bad []bool) []Topic {
 	kept := topics[:0]
 	for i := range topics {
 		if !bad[i] {
 			kept = append(kept, topics[i])
 		}
 	}
-	return kept, nil
+	return kept
+}
+
+// unreadable says whether err is that of a node which a tool wrote badly into a shared tree, and logs it. Whatever it is of is left out, and the rest goes on.
+func (c *Controller) unreadable(what string, err error) bool {
+	if !c.conf.Shared || !errors.Is(err, meta.ErrBadNode) {
+		return false
+	}
+	c.logger.Error(what, "error", err)
+	return true
 }
 
 // loadTopic reads a topic's assignment and configuration.
@@ -92,8 +98,8 @@ func (c *Controller) loadTopic(ctx context.Context, name string) (Topic, error) 
 	return t, err
 }
 
-// loadStates reads the state of all partitions, and makes what is missing.
-func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
+// loadStates reads the state of all partitions, and makes what is missing. In a shared tree a topic with a state that cannot be read is left out.
+func (c *Controller) loadStates(ctx context.Context, topics []Topic) ([]Topic, error) {
 	type place struct{ topic, partition int }
 	var all []place
 	for i := range topics {
@@ -102,6 +108,7 @@ func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
 		}
 	}
 	var stateless atomic.Bool
+	bad := make([]atomic.Bool, len(topics))
 	err := InParallel(len(all), func(i int) error {
 		t := &topics[all[i].topic]
 		err := c.loadState(ctx, t, all[i].partition)
@@ -109,16 +116,25 @@ func (c *Controller) loadStates(ctx context.Context, topics []Topic) error {
 			stateless.Store(true)
 			return nil
 		}
+		if c.unreadable("topic is left out, the state of a partition cannot be read", err) {
+			bad[all[i].topic].Store(true)
+			return nil
+		}
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	left := make([]bool, len(topics))
+	for i := range bad {
+		left[i] = bad[i].Load()
+	}
+	topics = without(topics, left)
 	needID := slices.ContainsFunc(topics, func(t Topic) bool { return t.noID })
 	if !stateless.Load() && !needID || !c.Seated() {
-		return nil
+		return topics, nil
 	}
-	return c.complete(ctx, topics)
+	return topics, c.complete(ctx, topics)
 }
 
 func (c *Controller) loadState(ctx context.Context, t *Topic, p int) error {

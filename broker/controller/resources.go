@@ -36,6 +36,9 @@ func (c *Controller) Resources(ctx context.Context, kind ResourceKind) (map[stri
 			return nil, at(path, err)
 		}
 		own, _, err := c.readConfig(ctx, path)
+		if c.unreadable("settings are left out, they cannot be read", err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
