@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
 	"time"
 
 	"gregor/broker/adopt"
+	"gregor/broker/config"
 	"gregor/broker/controller"
 	"gregor/broker/meta"
 	"gregor/broker/meta/zk"
@@ -25,13 +27,10 @@ import (
 // broker's id, -1 for whatever the directory says.
 func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32, err error) {
 	nodeID = b.conf.NodeID
-	z := &b.conf.ZooKeeper
-	if z.Connect == "" {
+	if b.conf.ZooKeeper.Connect == "" {
 		return "", nodeID, nil
 	}
-	opened, err := zk.Open(ctx, zk.Options{
-		Connect: z.Connect, SessionTimeout: z.SessionTimeout, ConnectTimeout: z.ConnectionTimeout, SetACL: z.SetACL, Digest: z.Digest, Logger: b.levels.Logger(logOfController),
-	})
+	opened, err := zk.Open(ctx, zkOptions(b.conf, b.levels.Logger(logOfController)))
 	if err != nil {
 		return "", nodeID, err
 	}
@@ -39,6 +38,9 @@ func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32
 	b.tree = tree
 	b.steward = newSteward(b, tree)
 	b.share(true)
+	if err := checkMoved(ctx, tree, b.Metadata()); err != nil {
+		return "", nodeID, err
+	}
 	data, _, err := tree.Get(ctx, meta.ClusterIDPath)
 	if isNoNode(err) {
 		err = b.refuseToForget()
@@ -55,6 +57,11 @@ func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32
 	}
 	nodeID, err = b.identity(ctx)
 	return clusterID, nodeID, err
+}
+
+func zkOptions(conf *config.Server, logger *slog.Logger) zk.Options {
+	z := &conf.ZooKeeper
+	return zk.Options{Connect: z.Connect, SessionTimeout: z.SessionTimeout, ConnectTimeout: z.ConnectionTimeout, SetACL: z.SetACL, Digest: z.Digest, Logger: logger}
 }
 
 // identity is the broker's id: broker.id, or -1 when a log directory says it. When neither does, it is the next one of the cluster.
@@ -91,7 +98,7 @@ func (b *Broker) refuseToForget() error {
 	const text = "zookeeper.connect=%s has no cluster, and %s has topics: "
 	connect := b.conf.ZooKeeper.Connect
 	if _, err := os.Stat(b.metaFile()); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf(text+"bring them over with gregor meta, or use an empty data directory", connect, b.metaFile())
+		return fmt.Errorf(text+"bring them over with gregor meta export, or use an empty data directory", connect, b.metaFile())
 	}
 	for _, dir := range b.conf.LogDirs {
 		empty, err := adopt.Empty(adopt.Options{FS: b.fs, Dirs: []string{dir}})

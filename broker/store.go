@@ -80,6 +80,9 @@ func (b *Broker) openMetadata(ctx context.Context, d *logdir.Set, found *adopt.P
 		return nil, err
 	}
 	b.tree = tree
+	if err := checkMoved(ctx, tree, b.metaFile()); err != nil {
+		return nil, err
+	}
 	if err := b.adoptInto(ctx, tree, found, d.ClusterID()); err != nil {
 		return nil, err
 	}

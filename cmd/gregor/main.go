@@ -39,7 +39,7 @@ func run(args []string, s streams) int {
 	root.SetArgs(args)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(serveCommand(s), partitionsCommand(s), reloadCommand(s), importCommand(s), exportKRaftCommand(s), exportZooKeeperCommand(s), versionCommand(s.out))
+	root.AddCommand(serveCommand(s), partitionsCommand(s), reloadCommand(s), importCommand(s), exportKRaftCommand(s), exportZooKeeperCommand(s), metaCommand(s), versionCommand(s.out))
 	err := root.Execute()
 	if err == nil {
 		return 0
