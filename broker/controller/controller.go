@@ -171,7 +171,10 @@ func (c *Controller) createRoots(ctx context.Context) error {
 func (c *Controller) Register(ctx context.Context, endpoints []Endpoint) error {
 	path := meta.BrokerPath(c.conf.BrokerID)
 	op := meta.CreateOp(path, c.registration(endpoints), meta.Ephemeral)
-	err := c.createWhenGone(ctx, path, func() error { return c.tree.Multi(ctx, op) })
+	err := c.sameCluster(ctx)
+	if err == nil {
+		err = c.createWhenGone(ctx, path, func() error { return c.tree.Multi(ctx, op) })
+	}
 	if err != nil {
 		return fmt.Errorf("registering broker %d: %w", c.conf.BrokerID, err)
 	}

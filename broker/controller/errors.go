@@ -13,6 +13,9 @@ var ErrNotController = fmt.Errorf("this broker is not the controller: %w", kerr.
 // ErrRegistered says that the broker's id is taken by a live session.
 var ErrRegistered = errors.New("broker id is in use")
 
+// ErrOtherCluster says that the tree does not belong to the broker's cluster any more.
+var ErrOtherCluster = errors.New("the metadata is not this broker's")
+
 // Error is why a change of one topic was refused.
 type Error struct {
 	// Kafka is the error of the protocol.

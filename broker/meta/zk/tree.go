@@ -111,8 +111,9 @@ func (t *Tree) makeChroot(ctx context.Context) error {
 	return nil
 }
 
-// follow keeps track of the session.
+// follow keeps track of the session. A connection that is lost is said once, until there is a session again.
 func (t *Tree) follow(events <-chan zk.Event) {
+	away := false
 	for e := range events {
 		if e.Type != zk.EventSession {
 			continue
@@ -126,6 +127,16 @@ func (t *Tree) follow(events <-chan zk.Event) {
 			}
 			close(t.renewed)
 			t.renewed = make(chan struct{})
+			if away {
+				away = false
+				t.logger.Info("ZooKeeper answers again")
+			}
+		case zk.StateDisconnected:
+			if t.session && !away && !t.closed {
+				away = true
+				t.logger.Warn("the connection to ZooKeeper is lost; clients are served on, and it is tried again. Should it not come back, look at ZooKeeper's log: "+
+					"one that has lost data refuses who has seen more", "servers", strings.Join(t.at.servers, ","))
+			}
 		case zk.StateExpired:
 			t.logger.Warn("the session with ZooKeeper has ended, beginning another")
 			close(t.expired)
