@@ -21,6 +21,9 @@ type configChanges struct {
 
 // followConfigs reads again what others changed. The first look takes what is there as known: everything was read after the watch was set.
 func (s *steward) followConfigs(ctx context.Context) error {
+	if err := s.b.control.SameCluster(ctx); err != nil {
+		return err // no keys are not the default ones: retention would delete by them
+	}
 	names, err := s.tree.Children(ctx, meta.ConfigChangesPath)
 	if err != nil {
 		return err

@@ -171,7 +171,7 @@ func (c *Controller) createRoots(ctx context.Context) error {
 func (c *Controller) Register(ctx context.Context, endpoints []Endpoint) error {
 	path := meta.BrokerPath(c.conf.BrokerID)
 	op := meta.CreateOp(path, c.registration(endpoints), meta.Ephemeral)
-	err := c.sameCluster(ctx)
+	err := c.SameCluster(ctx)
 	if err == nil {
 		err = c.createWhenGone(ctx, path, func() error { return c.tree.Multi(ctx, op) })
 	}

@@ -8,9 +8,9 @@ import (
 	"gregor/broker/meta"
 )
 
-// sameCluster keeps a broker out of a tree that became another's while it ran: topics that are not in it would be forgotten, and others of the same
-// names be mixed with the data here.
-func (c *Controller) sameCluster(ctx context.Context) error {
+// SameCluster is nil while the tree is that of the broker's cluster, and else ErrOtherCluster. It keeps a broker out of a tree that was emptied, or
+// became another's, while it ran: its topics are not in it, their settings neither, and others of the same names would be mixed with the data here.
+func (c *Controller) SameCluster(ctx context.Context) error {
 	data, _, err := c.tree.Get(ctx, meta.ClusterIDPath)
 	if errors.Is(err, meta.ErrNoNode) {
 		return fmt.Errorf("%w: %s is gone, and this broker is of cluster %s; bring the metadata back", ErrOtherCluster, meta.ClusterIDPath, c.clusterID)
