@@ -394,6 +394,12 @@ func (p *pair) remove(topic string) {
 	if resp, err := kadm.NewClient(client).DeleteTopics(ctx, topic); err != nil || resp.Error() != nil {
 		p.t.Fatalf("deleting %s: %v %v", topic, err, resp.Error())
 	}
+	p.gone(topic)
+}
+
+// gone waits until a topic is nowhere: not at the brokers, not in their directories, not marked in ZooKeeper.
+func (p *pair) gone(topic string) {
+	p.t.Helper()
 	for _, seed := range p.seeds() {
 		p.wait("end of the topic at "+seed, func(ctx context.Context) error {
 			if _, err := p.topic(ctx, seed, topic); err != kerr.UnknownTopicOrPartition {
@@ -404,6 +410,8 @@ func (p *pair) remove(topic string) {
 	}
 	p.wait("end of the directories", func(context.Context) error {
 		left, err := filepath.Glob(filepath.Join(p.gregor.Dir(), topic+"-[0-9]"))
+		of, _ := filepath.Glob(filepath.Join(p.kafka.Dir, topic+"-[0-9]"))
+		left = append(left, of...)
 		if len(left) > 0 {
 			err = fmt.Errorf("%v", left)
 		}
