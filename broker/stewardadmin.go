@@ -128,7 +128,7 @@ func (s *steward) answered(a peers.Answer) {
 		s.logger.Error("broker refuses what the controller says", "broker", a.Broker, "request", a.Key, "code", a.Code)
 	}
 	for _, p := range a.Partitions {
-		if p.Code != 0 {
+		if p.Failed() {
 			s.logger.Error("broker cannot do what the controller says of a partition", "broker", a.Broker, "topic", p.Topic, "partition", p.Partition,
 				"error", kerr.ErrorForCode(p.Code))
 		}

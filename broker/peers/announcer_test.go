@@ -410,17 +410,17 @@ func TestAnswers(t *testing.T) {
 					if req.Key() != keyLeaderAndISR {
 						return &kmsg.UpdateMetadataResponse{ErrorCode: codeStaleControllerEpoch}, nil
 					}
-					failed := []kmsg.LeaderAndISRResponseTopicPartition{{Topic: "t", ErrorCode: 56}}
+					failed := []kmsg.LeaderAndISRResponseTopicPartition{{Topic: "t", ErrorCode: 56}, {Topic: "t", Partition: 1, ErrorCode: codeStaleControllerEpoch}}
 					return &kmsg.LeaderAndISRResponse{Partitions: failed, Topics: []kmsg.LeaderAndISRResponseTopic{{TopicID: [16]byte{1}, Partitions: failed}}}, nil
 				}
 				c.SetBrokers(brokers(map[int32]int64{2: 1}))
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				want := []Answer{{2, 1, 6, 11, nil}, {2, 1, 4, 0, []PartitionError{{"t", 0, 56}}}}
+				want := []Answer{{2, 1, 6, 11, nil}, {2, 1, 4, 0, []PartitionError{{"t", 0, 56}, {"t", 1, 11}}}}
 				if got := c.answers; fmt.Sprint(got) != fmt.Sprint(want) || !got[0].SeatLost() || got[1].SeatLost() {
 					t.Errorf("%+v, want %+v", got, want)
 				}
-				if text := c.logged(); !strings.Contains(text, "broker refused a change") || !strings.Contains(text, "broker failed with partitions") {
+				if text := c.logged(); !strings.Contains(text, "broker refused a change") || !strings.Contains(text, "broker failed with partitions\" broker=2 request=LeaderAndISR partitions=1 ") {
 					t.Errorf("logged:\n%s", text)
 				}
 			})

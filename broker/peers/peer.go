@@ -193,7 +193,7 @@ func (p *peer) answered(a *Answer) {
 	failed := 0
 	var first PartitionError
 	for _, e := range a.Partitions {
-		if e.Code != 0 {
+		if e.Failed() {
 			if failed++; failed == 1 {
 				first = e
 			}

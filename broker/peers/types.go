@@ -65,6 +65,10 @@ type PartitionError struct {
 	Code      int16
 }
 
+// Failed says whether the broker could not do what it was told. STALE_CONTROLLER_EPOCH of a partition is how brokers, Kafka's too, answer what they have
+// been told before, as each new controller tells everything.
+func (e PartitionError) Failed() bool { return e.Code != 0 && e.Code != codeStaleControllerEpoch }
+
 // Answer is a broker's answer to one request.
 type Answer struct {
 	Broker int32
