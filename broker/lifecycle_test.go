@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -178,6 +179,8 @@ func TestDiskFull(t *testing.T) {
 	var lines bytes.Buffer
 	b := newBroker(t, Config{FS: faults}, t.TempDir())
 	b.logger = slog.New(slog.NewTextHandler(&lines, nil)) // used by the one goroutine that appends, while it appends
+	var later atomic.Int64
+	b.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	if err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +198,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("fetch on a full disk: %+v", got)
 	}
 	room()
+	later.Store(int64(roomAfter))
 	if got := c.produce("full", 0, one()); got.ErrorCode != 0 || got.BaseOffset != 1 {
 		t.Errorf("with room again: error %d, offset %d", got.ErrorCode, got.BaseOffset)
 	}
