@@ -21,7 +21,9 @@ func (b *Broker) handleAllocateProducerIDs(ctx context.Context, _ *wire.Request,
 		first, count, err = b.control.AllocateProducerIDs(ctx)
 	}
 	if err != nil {
-		b.logger.Warn("a broker gets no producer ids", "broker", r.BrokerID, "error", err)
+		if b.obedience.blocks.due() {
+			b.logger.Warn("a broker gets no producer ids", "broker", r.BrokerID, "error", err)
+		}
 		resp.ErrorCode = code(err)
 		return resp
 	}

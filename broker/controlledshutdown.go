@@ -17,7 +17,9 @@ import (
 func (b *Broker) handleControlledShutdown(_ context.Context, _ *wire.Request, r *kmsg.ControlledShutdownRequest) kmsg.Response {
 	resp := kmsg.NewPtrControlledShutdownResponse()
 	if err := b.checkShutdown(r); err != nil {
-		b.logger.Warn("controlled shutdown of a broker is refused", "broker", r.BrokerID, "error", err)
+		if b.obedience.shutdowns.due() {
+			b.logger.Warn("controlled shutdown of a broker is refused", "broker", r.BrokerID, "error", err)
+		}
 		resp.ErrorCode = code(err)
 		return resp
 	}

@@ -14,6 +14,10 @@ type obedience struct {
 
 	followers alarm // replicas that are to follow
 	strays    alarm // replicas that a full order does not name
+	// Anybody may send these, as often as they like.
+	refusals  alarm // orders that are not carried out
+	shutdowns alarm // controlled shutdowns that are refused
+	blocks    alarm // requests for producer ids that are refused
 }
 
 // notFenced is the broker epoch of a sender that knows none, an old one or a tool.
@@ -42,7 +46,9 @@ func (b *Broker) obey(o order) error {
 
 // refused logs that a whole order was not carried out.
 func (b *Broker) refused(what string, controller int32, err error) {
-	b.logger.Warn("order of a controller is not carried out", "order", what, "controller", controller, "error", err)
+	if b.obedience.refusals.due() {
+		b.logger.Warn("order of a controller is not carried out", "order", what, "controller", controller, "error", err)
+	}
 }
 
 // maxPartition bounds the numbers of partitions in orders: they count from 0, and a topic's are one list.
