@@ -14,7 +14,6 @@ import (
 	"gregor/broker/adopt"
 	"gregor/broker/config"
 	"gregor/broker/meta"
-	"gregor/broker/meta/zk"
 	"gregor/broker/metamove"
 	"gregor/log/logdir"
 	"gregor/log/vfs"
@@ -170,7 +169,7 @@ func (m *MetadataTools) embedded(conf *config.Server, mayMake bool, do func(meta
 
 // shared calls do with the tree in ZooKeeper.
 func (m *MetadataTools) shared(ctx context.Context, conf *config.Server, do func(meta.Tree) error) error {
-	tree, err := zk.Open(ctx, zkOptions(conf, m.Logger))
+	tree, err := openZooKeeper(ctx, conf, m.Logger)
 	if err != nil {
 		return err
 	}

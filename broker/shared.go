@@ -30,7 +30,7 @@ func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32
 	if b.conf.ZooKeeper.Connect == "" {
 		return "", nodeID, nil
 	}
-	opened, err := zk.Open(ctx, zkOptions(b.conf, b.levels.Logger(logOfController)))
+	opened, err := openZooKeeper(ctx, b.conf, b.levels.Logger(logOfController))
 	if err != nil {
 		return "", nodeID, err
 	}
@@ -59,9 +59,16 @@ func (b *Broker) openShared(ctx context.Context) (clusterID string, nodeID int32
 	return clusterID, nodeID, err
 }
 
-func zkOptions(conf *config.Server, logger *slog.Logger) zk.Options {
+// openZooKeeper begins a session with the ZooKeeper of the settings.
+func openZooKeeper(ctx context.Context, conf *config.Server, logger *slog.Logger) (*zk.Tree, error) {
 	z := &conf.ZooKeeper
-	return zk.Options{Connect: z.Connect, SessionTimeout: z.SessionTimeout, ConnectTimeout: z.ConnectionTimeout, SetACL: z.SetACL, Digest: z.Digest, Logger: logger}
+	secure, err := zookeeperTLS(z.TLS)
+	if err != nil {
+		return nil, err
+	}
+	return zk.Open(ctx, zk.Options{
+		Connect: z.Connect, SessionTimeout: z.SessionTimeout, ConnectTimeout: z.ConnectionTimeout, SetACL: z.SetACL, Digest: z.Digest, TLS: secure, Logger: logger,
+	})
 }
 
 // identity is the broker's id: broker.id, or -1 when a log directory says it. When neither does, it is the next one of the cluster.

@@ -30,8 +30,8 @@ func ZooKeeper(tb testing.TB) string {
 	return StartZooKeeper(tb).Addr
 }
 
-// StartZooKeeper runs one until the test ends.
-func StartZooKeeper(tb testing.TB) *Keeper {
+// StartZooKeeper runs one until the test ends, with more settings if they are given.
+func StartZooKeeper(tb testing.TB, settings ...string) *Keeper {
 	tb.Helper()
 	lib, err := jars.Tools("3.9.1").Ensure(tb.Context())
 	if err != nil {
@@ -41,6 +41,7 @@ func StartZooKeeper(tb testing.TB) *Keeper {
 	z := &Keeper{Addr: harness.FreeAddr(tb), lib: lib, props: filepath.Join(dir, "zookeeper.properties")}
 	host, port, _ := strings.Cut(z.Addr, ":")
 	text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nadmin.enableServer=false\n", filepath.Join(dir, "data"), port, host)
+	text += strings.Join(settings, "\n")
 	if err := os.WriteFile(z.props, []byte(text), 0o644); err != nil {
 		tb.Fatal(err)
 	}

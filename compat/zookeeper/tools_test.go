@@ -189,13 +189,7 @@ func TestOldConsumersOnZooKeeper(t *testing.T) {
 		}
 		return string(out)
 	}
-	says := func(out, want string) {
-		t.Helper()
-		if !strings.Contains(out, want) {
-			t.Errorf("does not say %q:\n%s", want, out)
-		}
-	}
-	says(run("", "kafka.admin.TopicCommand", "--zookeeper "+zk+" --create --topic old --partitions 2 --replication-factor 1"), "Created topic")
+	says(t, run("", "kafka.admin.TopicCommand", "--zookeeper "+zk+" --create --topic old --partitions 2 --replication-factor 1"), "Created topic")
 	o := &owned{t: t, records: map[string]int{}}
 	o.produce(b.Addr(), "old", 30)
 	run("one\ntwo\nthree\n", "kafka.tools.ConsoleProducer", "--broker-list "+b.Addr()+" --topic old")
@@ -204,13 +198,13 @@ func TestOldConsumersOnZooKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := run("", "kafka.tools.ConsoleConsumer", "--zookeeper "+zk+" --topic old --from-beginning --max-messages 33 --consumer.config "+group)
-	says(out, "Consumed 33 messages")
-	says(out, "three")
-	says(peer.ZooKeeperShell(t, zk, "ls /consumers/grandfathers/offsets/old\n"), "[0, 1]")
+	says(t, out, "Consumed 33 messages")
+	says(t, out, "three")
+	says(t, peer.ZooKeeperShell(t, zk, "ls /consumers/grandfathers/offsets/old\n"), "[0, 1]")
 	out = run("", "kafka.tools.ConsumerOffsetChecker", "--zookeeper "+zk+" --group grandfathers --topic old")
-	says(out, "grandfathers")
+	says(t, out, "grandfathers")
 	run("four\n", "kafka.tools.ConsoleProducer", "--broker-list "+b.Addr()+" --topic old")
 	out = run("", "kafka.tools.ConsoleConsumer", "--zookeeper "+zk+" --topic old --max-messages 1 --consumer.config "+group)
-	says(out, "four")
-	says(run("", "kafka.admin.TopicCommand", "--zookeeper "+zk+" --describe --topic old"), "Leader: 1")
+	says(t, out, "four")
+	says(t, run("", "kafka.admin.TopicCommand", "--zookeeper "+zk+" --describe --topic old"), "Leader: 1")
 }

@@ -20,7 +20,7 @@ const patience = 10 * time.Second
 func Run(t *testing.T, open func(*testing.T) meta.Tree) {
 	for name, test := range map[string]func(*testing.T, meta.Tree){
 		"Errors": errorsOf, "MultiSeesItself": multiSeesItself, "Data": data, "Watch": watch, "WatchEnds": watchEnds,
-		"Random": random, "Concurrent": concurrent, "Born": born, "Sequential": sequential,
+		"Random": random, "Concurrent": concurrent, "Born": born, "Sequential": sequential, "Large": large, "Names": names, "Many": many,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}

@@ -37,7 +37,7 @@ func TestSilentServer(t *testing.T) {
 
 // TestGreetingIsBounded: the library asks for ten times too long, and for no limit between the length and the rest of the first answer.
 func TestGreetingIsBounded(t *testing.T) {
-	d := newDialer(3*time.Second, 3)
+	d := newDialer(3*time.Second, 3, nil)
 	c, err := d.dial("tcp", silent(t), time.Second)
 	if err != nil {
 		t.Fatal(err)

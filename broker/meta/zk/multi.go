@@ -11,7 +11,7 @@ import (
 	"gregor/broker/meta"
 )
 
-// Multi implements meta.Tree.
+// Multi implements meta.Tree. A change whose context ended before the answer came may have been made.
 func (t *Tree) Multi(ctx context.Context, ops ...meta.Op) error {
 	steps := make([]any, len(ops))
 	for i := range ops {
@@ -21,12 +21,15 @@ func (t *Tree) Multi(ctx context.Context, ops ...meta.Op) error {
 		}
 		steps[i] = step
 	}
+	if size := stepSize(ops); size > maxStep {
+		return fmt.Errorf("changing %d nodes: %w: about %d bytes, ZooKeeper takes %d (jute.maxbuffer)", len(ops), meta.ErrTooLarge, size, maxStep)
+	}
 	answerLost := false
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		results, err := t.conn.Multi(steps...)
+		results, err := ask(ctx, t, func() ([]zk.MultiResponse, error) { return t.conn.Multi(steps...) })
 		switch {
 		case err == nil:
 			return nil
@@ -43,6 +46,20 @@ func (t *Tree) Multi(ctx context.Context, ops ...meta.Op) error {
 	}
 }
 
+// Limits of ZooKeeper's messages. It ends the connection of who sends more, again and again.
+const (
+	maxStep    = 1<<20 - 1 - 4<<10 // jute.maxbuffer, without the message's own header
+	opOverhead = 128               // of an op beside path and data: lengths, ACL, flags
+)
+
+// stepSize is at least how long a Multi's message is, in bytes.
+func stepSize(ops []meta.Op) (size int) {
+	for i := range ops {
+		size += len(ops[i].Path()) + len(ops[i].Data()) + opOverhead
+	}
+	return size
+}
+
 // step is an op as the library has it.
 func (t *Tree) step(op *meta.Op) (any, error) {
 	path := op.Path()
@@ -50,7 +67,7 @@ func (t *Tree) step(op *meta.Op) (any, error) {
 		if !meta.ValidPath(path + "0000000000") {
 			return nil, meta.ErrBadPath
 		}
-		return &zk.CreateRequest{Path: t.full(path), Data: op.Data(), Acl: t.acl, Flags: zk.FlagSequence}, nil
+		return &zk.CreateRequest{Path: t.full(path), Data: op.Data(), Acl: t.opts.acl(op.Path()), Flags: zk.FlagSequence}, nil
 	}
 	if !meta.ValidPath(path) || path == "/" && (op.Kind() == meta.OpCreate || op.Kind() == meta.OpDelete) {
 		return nil, meta.ErrBadPath
@@ -62,7 +79,7 @@ func (t *Tree) step(op *meta.Op) (any, error) {
 		if op.Life() == meta.Ephemeral {
 			flags = zk.FlagEphemeral
 		}
-		return &zk.CreateRequest{Path: path, Data: op.Data(), Acl: t.acl, Flags: flags}, nil
+		return &zk.CreateRequest{Path: path, Data: op.Data(), Acl: t.opts.acl(op.Path()), Flags: flags}, nil
 	case meta.OpSet:
 		return &zk.SetDataRequest{Path: path, Data: op.Data(), Version: op.Version()}, nil
 	case meta.OpDelete:

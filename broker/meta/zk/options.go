@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,8 +19,10 @@ type Options struct {
 	SessionTimeout time.Duration
 	// ConnectTimeout is zookeeper.connection.timeout.ms: how long Open waits for ZooKeeper.
 	ConnectTimeout time.Duration
-	// SetACL is zookeeper.set.acl: nodes that are made can be changed by who made them only, and read by all.
+	// SetACL is zookeeper.set.acl: nodes that are made can be changed by who made them only, and those with secrets also read.
 	SetACL bool
+	// TLS is nil for a connection without. The server's name is filled in.
+	TLS *tls.Config
 	// Digest is user:password for ZooKeeper's digest authentication; empty is none.
 	Digest string
 	Logger *slog.Logger // nil: discard
@@ -51,19 +54,26 @@ func parseConnect(text string) (target, error) {
 	return t, nil
 }
 
-// acl is what nodes are made with.
-func (o *Options) acl() []zk.ACL {
-	if !o.SetACL {
+// acl is what a node is made with: Kafka's ZkData.defaultAcls. What is below /config/users, /config/brokers and /delegation_token may have secrets in it;
+// consumers of Kafka 0.8 make their nodes below /consumers themselves.
+func (o *Options) acl(path string) []zk.ACL {
+	if !o.SetACL || path == "/consumers" {
 		return zk.WorldACL(zk.PermAll)
 	}
-	return append(zk.AuthACL(zk.PermAll), zk.WorldACL(zk.PermRead)...)
+	acl := zk.AuthACL(zk.PermAll)
+	for _, secret := range [...]string{"/config/users", "/config/brokers", "/delegation_token"} {
+		if strings.HasPrefix(path, secret) {
+			return acl
+		}
+	}
+	return append(acl, zk.WorldACL(zk.PermRead)...)
 }
 
 func (o *Options) check() error {
 	if o.SessionTimeout <= 0 || o.ConnectTimeout <= 0 {
 		return errors.New("timeouts of ZooKeeper must be positive")
 	}
-	if o.SetACL && o.Digest == "" {
+	if o.SetACL && o.Digest == "" && (o.TLS == nil || len(o.TLS.Certificates) == 0) {
 		return errors.New("zookeeper.set.acl needs a user: without authentication nobody could change what is made")
 	}
 	return nil

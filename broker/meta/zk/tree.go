@@ -25,7 +25,6 @@ type Tree struct {
 	conn   *zk.Conn
 	dialer *dialer
 	logger *slog.Logger
-	acl    []zk.ACL
 
 	done    chan struct{} // closed by Close
 	running sync.WaitGroup
@@ -49,12 +48,12 @@ func Open(ctx context.Context, o Options) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{opts: o, at: at, logger: o.Logger, acl: o.acl(), done: make(chan struct{}), expired: make(chan struct{}), up: make(chan struct{}), renewed: make(chan struct{})}
+	t := &Tree{opts: o, at: at, logger: o.Logger, done: make(chan struct{}), expired: make(chan struct{}), up: make(chan struct{}), renewed: make(chan struct{})}
 	if t.logger == nil {
 		t.logger = slog.New(slog.DiscardHandler)
 	}
-	t.dialer = newDialer(o.SessionTimeout, len(at.servers))
-	conn, events, err := zk.Connect(at.servers, o.SessionTimeout, zk.WithDialer(t.dialer.dial), zk.WithLogger(printer{t.logger}), zk.WithLogInfo(false))
+	t.dialer = newDialer(o.SessionTimeout, len(at.servers), o.TLS)
+	conn, events, err := zk.Connect(at.servers, o.SessionTimeout, zk.WithDialer(t.dialer.dial), zk.WithHostProvider(&hosts{}), zk.WithLogger(printer{t.logger}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper.connect %s: %w", o.Connect, err)
 	}
@@ -83,8 +82,12 @@ func (t *Tree) begin(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return fmt.Errorf("ZooKeeper does not answer at %s within %v (zookeeper.connect, zookeeper.connection.timeout.ms)",
+		err := fmt.Errorf("ZooKeeper does not answer at %s within %v (zookeeper.connect, zookeeper.connection.timeout.ms)",
 			strings.Join(t.at.servers, ","), t.opts.ConnectTimeout)
+		if why := t.dialer.why(); why != nil {
+			return fmt.Errorf("%w: %w (zookeeper.ssl.*)", err, why)
+		}
+		return err
 	}
 	if t.opts.Digest != "" {
 		if err := t.conn.AddAuth("digest", []byte(t.opts.Digest)); err != nil {
@@ -100,10 +103,7 @@ func (t *Tree) makeChroot(ctx context.Context) error {
 			continue
 		}
 		path := t.at.chroot[:i]
-		err := t.do(ctx, func() error {
-			_, err := t.conn.Create(path, nil, 0, t.acl)
-			return err
-		})
+		_, err := retry(ctx, t, func() (string, error) { return t.conn.Create(path, nil, 0, t.opts.acl("/")) })
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return fmt.Errorf("making the path %s of zookeeper.connect: %w", path, err)
 		}
@@ -179,27 +179,6 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// do makes a call, again and again while the connection is down.
-func (t *Tree) do(ctx context.Context, call func() error) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		select {
-		case <-t.done:
-			return meta.ErrClosed
-		default:
-		}
-		err := call()
-		if !lost(err) {
-			return err
-		}
-		if err := t.pause(ctx); err != nil {
-			return err
-		}
-	}
-}
-
 func (t *Tree) pause(ctx context.Context) error {
 	timer := time.NewTimer(retryAfter)
 	defer timer.Stop()
@@ -239,12 +218,16 @@ func (t *Tree) Get(ctx context.Context, path string) ([]byte, int32, error) {
 	return data, stat.Version, nil
 }
 
-func (t *Tree) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	err = t.do(ctx, func() (err error) {
-		data, stat, err = t.conn.Get(t.full(path))
-		return err
+func (t *Tree) get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	type node struct {
+		data []byte
+		stat *zk.Stat
+	}
+	got, err := retry(ctx, t, func() (n node, err error) {
+		n.data, n.stat, err = t.conn.Get(t.full(path))
+		return n, err
 	})
-	return data, stat, err
+	return got.data, got.stat, err
 }
 
 // Born implements meta.Tree: the czxid.
@@ -264,11 +247,9 @@ func (t *Tree) Children(ctx context.Context, path string) ([]string, error) {
 	if !meta.ValidPath(path) {
 		return nil, fmt.Errorf("%q: %w", path, meta.ErrBadPath)
 	}
-	names := []string{}
-	err := t.do(ctx, func() error {
+	names, err := retry(ctx, t, func() ([]string, error) {
 		list, _, err := t.conn.Children(t.full(path))
-		names = append(names[:0], list...)
-		return err
+		return append([]string{}, list...), err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", path, known(err))

@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -66,25 +67,33 @@ type watches struct {
 
 // set sets those that are not: the library would keep a second one beside the first.
 func (t *Tree) set(ctx context.Context, path string, w *watches) error {
-	return t.do(ctx, func() error {
-		exists := true
-		if w.node == nil {
-			var err error
-			if exists, _, w.node, err = t.conn.ExistsW(t.full(path)); err != nil {
-				w.node = nil
-				return err
-			}
+	type there struct {
+		exists bool
+		events <-chan zk.Event
+	}
+	exists := true
+	if w.node == nil {
+		got, err := retry(ctx, t, func() (a there, err error) {
+			a.exists, _, a.events, err = t.conn.ExistsW(t.full(path))
+			return a, err
+		})
+		if err != nil {
+			return err
 		}
-		if !exists || w.children != nil {
-			return nil
-		}
-		_, _, children, err := t.conn.ChildrenW(t.full(path))
-		if err == zk.ErrNoNode {
-			return nil // deleted: the first watch tells when it is there again
-		}
-		if err == nil {
-			w.children = children
-		}
-		return err
+		exists, w.node = got.exists, got.events
+	}
+	if !exists || w.children != nil {
+		return nil
+	}
+	children, err := retry(ctx, t, func() (<-chan zk.Event, error) {
+		_, _, events, err := t.conn.ChildrenW(t.full(path))
+		return events, err
 	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil // deleted: the first watch tells when it is there again
+	}
+	if err == nil {
+		w.children = children
+	}
+	return err
 }
