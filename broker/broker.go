@@ -187,11 +187,6 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	if err := b.listen(ctx); err != nil {
 		return err
 	}
-	if b.steward != nil {
-		if err := b.steward.start(ctx); err != nil {
-			return err
-		}
-	}
 	if b.conf.Cleaner.Enable {
 		b.ticks.Add(1)
 		go b.cleaner.run()
@@ -202,7 +197,7 @@ func (b *Broker) Start(ctx context.Context) (err error) {
 	return nil
 }
 
-// listen makes the front end and its listeners.
+// listen makes the front end and its listeners, takes the broker's place in a cluster, and serves.
 func (b *Broker) listen(ctx context.Context) error {
 	var err error
 	b.server, err = wire.New(wire.Config{
@@ -227,6 +222,11 @@ func (b *Broker) listen(ctx context.Context) error {
 	}
 	if addr := b.conf.MetricsListener; addr != "" {
 		if b.metrics, err = b.serveMetrics(addr); err != nil {
+			return err
+		}
+	}
+	if b.steward != nil { // whoever connects meanwhile waits: a controller that is about to be would refuse what it is asked
+		if err := b.steward.start(ctx); err != nil {
 			return err
 		}
 	}

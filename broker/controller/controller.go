@@ -55,6 +55,7 @@ type Controller struct {
 	conf      Config
 	logger    *slog.Logger
 	clusterID string
+	isNew     bool                 // there was no cluster
 	seat      atomic.Pointer[seat] // nil: another broker is the controller, or nobody
 
 	mu sync.Mutex // serialises changes
@@ -124,7 +125,8 @@ func (c *Controller) Resign() { c.seat.Store(nil) }
 // ensureRoots makes what Kafka makes at its first start, and reads the cluster's id.
 func (c *Controller) ensureRoots(ctx context.Context) error {
 	data, _, err := c.tree.Get(ctx, meta.ClusterIDPath)
-	if errors.Is(err, meta.ErrNoNode) || err == nil && c.conf.Shared { // which an older Kafka may have made
+	c.isNew = errors.Is(err, meta.ErrNoNode)
+	if c.isNew || err == nil && c.conf.Shared { // which an older Kafka may have made
 		if err = c.createRoots(ctx); err == nil {
 			data, _, err = c.tree.Get(ctx, meta.ClusterIDPath)
 		}
@@ -148,10 +150,14 @@ func (c *Controller) createRoots(ctx context.Context) error {
 	}
 	for {
 		var ops []meta.Op
-		for _, op := range []meta.Op{
+		roots := []meta.Op{
 			meta.CreateOp(meta.ControllerEpochPath, meta.EncodeEpoch(0), meta.Persistent),
 			meta.CreateOp(meta.ClusterIDPath, meta.EncodeClusterID(id), meta.Persistent),
-		} {
+		}
+		if c.conf.Shared && c.isNew { // as Kafka does from 2.7 on; in a cluster of an older one it would be wrong
+			roots = append(roots, meta.CreateOp(meta.FeaturePath, meta.FeatureNode{Version: 2, Enabled: true}.Encode(), meta.Persistent))
+		}
+		for _, op := range roots {
 			_, _, err := c.tree.Get(ctx, op.Path())
 			if errors.Is(err, meta.ErrNoNode) {
 				ops = append(ops, op)

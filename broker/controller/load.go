@@ -12,7 +12,7 @@ import (
 )
 
 // readers is how many nodes Load reads at a time: enough to use the cores, or the time that a server in the network takes.
-const readers = 16
+const readers = 64
 
 // Load returns all topics, sorted by name, also those that are marked for deletion. Partitions that have no state, because Kafka's old tools
 // wrote only the topic's assignment, and topics without an id get theirs first.

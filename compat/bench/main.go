@@ -42,6 +42,7 @@ type options struct {
 	out     string
 	perf    string
 	set     []string
+	keeper  string // folder of the Kafka whose ZooKeeper is used
 }
 
 func parse(args []string) (*options, error) {
@@ -117,6 +118,12 @@ func (o *options) folders() error {
 // kinds brings the brokers that were asked for.
 func (o *options) kinds(ctx context.Context) ([]*target.Kind, error) {
 	var kinds []*target.Kind
+	if o.pattern.MatchString("zookeeper-start-2000") || o.pattern.MatchString("zookeeper-create-1000") {
+		var err error
+		if o.keeper, err = target.FetchKafka(ctx, o.cache, target.KafkaOld); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range o.targets {
 		switch name {
 		case report.Gregor:

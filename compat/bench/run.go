@@ -161,7 +161,7 @@ func (s *sitting) one(w work.Workload, round int, k *target.Kind, b *target.Brok
 	}
 	e := &work.Env{
 		Broker: b, Kind: k, Dir: s.options.dir, Warm: 2 * time.Second, Window: 5 * time.Second,
-		Quick: s.options.quick, Perf: s.options.perf, Name: fmt.Sprintf("%s-%s-%d", w.Name, k.Name, round+1),
+		Quick: s.options.quick, Perf: s.options.perf, Name: fmt.Sprintf("%s-%s-%d", w.Name, k.Name, round+1), Keeper: s.options.keeper,
 	}
 	if e.Quick {
 		e.Warm, e.Window = time.Second, 2*time.Second

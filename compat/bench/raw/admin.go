@@ -48,6 +48,60 @@ func (c *Conn) Ready() error {
 	return nil
 }
 
+// CreateTopics makes topics of one partition and one replica in one request. The answer may come before they are led.
+func (c *Conn) CreateTopics(names ...string) error {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.SetVersion(5)
+	req.TimeoutMillis = adminTimeoutMilli
+	for _, name := range names {
+		topic := kmsg.NewCreateTopicsRequestTopic()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, 1, 1
+		req.Topics = append(req.Topics, topic)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.(*kmsg.CreateTopicsResponse).Topics {
+		if t.ErrorCode != 0 {
+			return fmt.Errorf("CreateTopics %s: error code %d", t.Topic, t.ErrorCode)
+		}
+	}
+	return nil
+}
+
+// AllLed asks Metadata for all topics and fails unless there are at least so many, and all are led.
+func (c *Conn) AllLed(topics int) error {
+	meta := kmsg.NewPtrMetadataRequest()
+	meta.SetVersion(9)
+	resp, err := c.Do(meta)
+	if err != nil {
+		return err
+	}
+	led := 0
+	for _, t := range resp.(*kmsg.MetadataResponse).Topics {
+		for _, p := range t.Partitions {
+			if t.ErrorCode == 0 && p.ErrorCode == 0 && p.Leader >= 0 {
+				led++
+			}
+		}
+	}
+	if led < topics {
+		return fmt.Errorf("Metadata: %d of %d topics are led", led, topics)
+	}
+	return nil
+}
+
+// WaitLed repeats AllLed until it succeeds.
+func (c *Conn) WaitLed(topics int, limit time.Duration) error {
+	for start := time.Now(); ; time.Sleep(min(max(time.Since(start)/50, time.Millisecond), 50*time.Millisecond)) {
+		err := c.AllLed(topics)
+		if err == nil || errors.Is(err, ErrFrame) || time.Since(start) > limit {
+			return err
+		}
+	}
+}
+
 // CreateTopic makes a topic with one replica and waits until every partition answers.
 func (c *Conn) CreateTopic(name string, partitions int, configs map[string]string) error {
 	req := kmsg.NewPtrCreateTopicsRequest()

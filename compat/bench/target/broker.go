@@ -25,6 +25,8 @@ type Kind struct {
 	Name    string
 	prepare func(ctx context.Context, dir, addr string, pausable bool) error // fresh directory to startable; not measured
 	command func(dir, addr string) *exec.Cmd
+	// keepKafka prepares a Kafka for a ZooKeeper; nil for gregor, which needs no preparation.
+	keepKafka func(dir, addr string, set []string) error
 }
 
 // Broker is one data directory and address, and the process that serves them while it runs.

@@ -70,6 +70,9 @@ func Kafka(name, lib string, set []string) *Kind {
 			}
 			return formatKafka(ctx, lib, dir, addr, all)
 		},
+		keepKafka: func(dir, addr string, more []string) error {
+			return writeProperties(dir, addr, append(slices.Clone(set), more...))
+		},
 		command: func(dir, _ string) *exec.Cmd {
 			return exec.Command("java", "-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
 				"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15",
@@ -91,17 +94,13 @@ func formatKafka(ctx context.Context, lib, dir, addr string, set []string) error
 		return err
 	}
 	controller := net.JoinHostPort(host, strconv.Itoa(port+1))
-	lines := append([]string{
+	quorum := append([]string{
 		"process.roles=broker,controller", "node.id=1",
 		"controller.quorum.voters=1@" + controller,
 		"listeners=PLAINTEXT://" + addr + ",CONTROLLER://" + controller,
-		"advertised.listeners=PLAINTEXT://" + addr,
 		"controller.listener.names=CONTROLLER",
-		"log.dirs=" + filepath.Join(dir, "data"),
-		"log.retention.check.interval.ms=1000", // or retention could not be timed
-		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
 	}, set...)
-	if err := os.WriteFile(properties(dir), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+	if err := writeProperties(dir, addr, quorum); err != nil {
 		return err
 	}
 	var id [16]byte
@@ -113,4 +112,16 @@ func formatKafka(ctx context.Context, lib, dir, addr string, set []string) error
 		return fmt.Errorf("format of %s: %w\n%s", dir, err, out)
 	}
 	return nil
+}
+
+// writeProperties writes what Kafka is started with; of a key that is there twice the last counts.
+func writeProperties(dir, addr string, set []string) error {
+	lines := append([]string{
+		"listeners=PLAINTEXT://" + addr,
+		"advertised.listeners=PLAINTEXT://" + addr,
+		"log.dirs=" + filepath.Join(dir, "data"),
+		"log.retention.check.interval.ms=1000", // or retention could not be timed
+		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
+	}, set...)
+	return os.WriteFile(properties(dir), []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }

@@ -52,6 +52,8 @@ func All() []Workload {
 		{Name: "retention-1000", Stage: Partitions, Run: retention1000},
 		{Name: "start-empty", Stage: Start, Run: startEmpty},
 		{Name: "start-1000", Stage: Start, Run: start1000},
+		{Name: "zookeeper-start-2000", Stage: Start, Run: zookeeperStart, Old: true},
+		{Name: "zookeeper-create-1000", Stage: Start, Run: zookeeperCreate, Old: true},
 	}
 }
 
@@ -65,6 +67,7 @@ type Env struct {
 	Quick  bool
 	Perf   string // folder for perf profiles of the broker; empty: none
 	Name   string // of the run, for files
+	Keeper string // folder with the jars of a Kafka that has a ZooKeeper
 
 	used Usage
 }
