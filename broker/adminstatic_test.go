@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -39,12 +40,45 @@ func TestElectLeaders(t *testing.T) {
 
 // TestElectOffline: no other replica can lead a partition that is offline.
 func TestElectOffline(t *testing.T) {
+	b := startBroker(t, t.TempDir())
+	self := []int32{b.nodeID}
 	p := &partition{}
-	if err := electPartition(p, 0); err != kerr.PreferredLeaderNotAvailable {
+	p.lead.Store(&leadership{leader: b.nodeID, led: true, replicas: self, isr: self}) // and no log
+	if err := b.electPartition(p, 0); err != kerr.PreferredLeaderNotAvailable {
 		t.Error(err)
 	}
-	if err := electPartition(p, electUnclean); err != kerr.EligibleLeadersNotAvailable {
+	if err := b.electPartition(p, electUnclean); err != kerr.EligibleLeadersNotAvailable {
 		t.Error(err)
+	}
+}
+
+// TestElsewhere: partitions that another live broker leads are neither offline nor to be elected, and who is not the controller does not answer.
+func TestElsewhere(t *testing.T) {
+	b := startBroker(t, t.TempDir(), "gregor.metrics.listener", "127.0.0.1:0")
+	c := b.dial()
+	c.createTopic("moved")
+	b.seeNeighbour()
+	there := &leadership{leader: neighbour, epoch: 3, replicas: []int32{neighbour}, isr: []int32{neighbour}}
+	p := b.newPartition(b.topics.name("moved"), 0, there)
+	if err := b.electPartition(p, 0); code(err) != kerr.ElectionNotNeeded.Code {
+		t.Error(err)
+	}
+	b.topics.name("moved").partitions.Store(&[]*partition{p})
+	text := "\n" + scrapeOf(t, b.Broker)
+	for _, want := range []string{"partitions 0", "partitions_led 0", "partitions_offline 0", "cluster_partitions_leaderless 0", "cluster_brokers 2", "active_controller 1"} {
+		if !strings.Contains(text, "\ngregor_"+want+"\n") {
+			t.Errorf("no gregor_%s in%s", want, text)
+		}
+	}
+	b.control.Resign()
+	if resp := ask[*kmsg.ElectLeadersResponse](c, 2, kmsg.NewPtrElectLeadersRequest()); resp.ErrorCode != kerr.NotController.Code {
+		t.Errorf("election without the seat: %+v", resp)
+	}
+	if resp := ask[*kmsg.AlterPartitionAssignmentsResponse](c, 0, kmsg.NewPtrAlterPartitionAssignmentsRequest()); resp.ErrorCode != kerr.NotController.Code {
+		t.Errorf("reassignment without the seat: %+v", resp)
+	}
+	if resp := ask[*kmsg.ListPartitionReassignmentsResponse](c, 0, kmsg.NewPtrListPartitionReassignmentsRequest()); resp.ErrorCode != kerr.NotController.Code {
+		t.Errorf("list without the seat: %+v", resp)
 	}
 }
 

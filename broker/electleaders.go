@@ -9,7 +9,8 @@ import (
 	"gregor/wire"
 )
 
-// ElectLeaders (key 43), versions 0 to 2. This broker is the only replica of everything: it leads what it can open, so there is nothing to elect.
+// ElectLeaders (key 43), versions 0 to 2. A partition has one replica, which leads it when it lives and can open it, so there is nothing to elect. Only the controller
+// answers.
 //
 //   - A partition that is led: ELECTION_NOT_NEEDED, left out of its topic when no topics were named (all are meant).
 //   - One that is offline: no other replica could lead, PREFERRED_LEADER_NOT_AVAILABLE or, for an unclean election, ELIGIBLE_LEADERS_NOT_AVAILABLE.
@@ -28,9 +29,13 @@ func (b *Broker) handleElectLeaders(_ context.Context, _ *wire.Request, r *kmsg.
 		out.Topic, out.Partitions = topic, results
 		resp.Topics = append(resp.Topics, out)
 	}
+	if err := b.checkSeat(); err != nil {
+		resp.ErrorCode = code(err)
+		return resp
+	}
 	if r.Topics == nil && resp.ErrorCode == 0 {
 		for _, t := range b.topics.all() {
-			add(t.name, electAll(t, r.ElectionType))
+			add(t.name, b.electAll(t, r.ElectionType))
 		}
 		return resp
 	}
@@ -46,9 +51,9 @@ func (b *Broker) handleElectLeaders(_ context.Context, _ *wire.Request, r *kmsg.
 }
 
 // electAll has the results for one topic of a request that means all.
-func electAll(t *topic, kind int8) (results []kmsg.ElectLeadersResponseTopicPartition) {
+func (b *Broker) electAll(t *topic, kind int8) (results []kmsg.ElectLeadersResponseTopicPartition) {
 	for _, p := range *t.partitions.Load() {
-		if err := electPartition(p, kind); code(err) != kerr.ElectionNotNeeded.Code {
+		if err := b.electPartition(p, kind); code(err) != kerr.ElectionNotNeeded.Code {
 			results = append(results, elected(p.num, err))
 		}
 	}
@@ -73,12 +78,13 @@ func (b *Broker) elect(name string, n int32, kind int8) error {
 	if p == nil {
 		return refuse(kerr.UnknownTopicOrPartition, "No such partition as %s-%d", name, n)
 	}
-	return electPartition(p, kind)
+	return b.electPartition(p, kind)
 }
 
-func electPartition(p *partition, kind int8) error {
+func (b *Broker) electPartition(p *partition, kind int8) error {
+	led := p.seen(b.view.Load()).leader != noLeader
 	switch {
-	case p.log != nil && p.log.Err() == nil:
+	case led && (!p.lead.Load().led || p.log.Err() == nil):
 		return refuse(kerr.ElectionNotNeeded, "Leader election not needed for topic partition.")
 	case kind == electUnclean:
 		return kerr.EligibleLeadersNotAvailable

@@ -3,6 +3,7 @@ package broker
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -74,10 +75,21 @@ func (s scrape) disk() {
 // logs has the offsets and sizes of each partition, and how many cannot be used.
 func (s scrape) logs() {
 	topics := s.broker.topics.all()
-	all, offline := 0, 0
+	var here, led, offline, leaderless int64
+	v := s.broker.view.Load()
 	for _, t := range topics {
 		for _, p := range *t.partitions.Load() {
-			all++
+			l := p.lead.Load()
+			if p.seen(v).leader == noLeader {
+				leaderless++
+			}
+			if !slices.Contains(l.replicas, v.self) {
+				continue // another broker's
+			}
+			here++
+			if l.led {
+				led++
+			}
 			if p.log == nil || p.log.Err() != nil {
 				offline++
 			}
@@ -87,8 +99,16 @@ func (s scrape) logs() {
 		}
 	}
 	s.gauge("topics", int64(len(topics)))
-	s.gauge("partitions", int64(all))
-	s.gauge("partitions_offline", int64(offline))
+	s.gauge("partitions", here)
+	s.gauge("partitions_led", led)
+	s.gauge("partitions_offline", offline)
+	s.gauge("cluster_partitions_leaderless", leaderless)
+	s.gauge("cluster_brokers", int64(len(v.brokers)))
+	controller := int64(0)
+	if s.broker.control.Seated() {
+		controller = 1
+	}
+	s.gauge("active_controller", controller)
 }
 
 // cleaner has what compaction did.

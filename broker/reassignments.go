@@ -10,11 +10,15 @@ import (
 	"gregor/wire"
 )
 
-// AlterPartitionReassignments (key 45), versions 0 and 1, and ListPartitionReassignments (key 46), version 0. With one broker there is nowhere to
-// move a partition to: asking for the replicas that it has is done at once, a cancellation finds nothing to cancel, and no reassignment is ever in progress.
+// AlterPartitionReassignments (key 45), versions 0 and 1, and ListPartitionReassignments (key 46), version 0. Partitions do not move between
+// brokers: asking for the replicas that it has is done at once, a cancellation finds nothing to cancel, and no reassignment is ever in progress.
 
 func (b *Broker) handleAlterReassignments(_ context.Context, _ *wire.Request, r *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response {
 	resp := kmsg.NewPtrAlterPartitionAssignmentsResponse()
+	if err := b.checkSeat(); err != nil {
+		resp.ErrorCode, resp.ErrorMessage = code(err), errorText(err)
+		return resp
+	}
 	resp.AllowReplicationFactorChange = r.AllowReplicationFactorChange
 	if len(r.Topics) == 0 {
 		resp.ErrorMessage = new(string) // empty, not null, in Kafka's answer too
@@ -71,5 +75,8 @@ func (b *Broker) reassign(name string, n int32, replicas []int32) error {
 func (b *Broker) handleListReassignments(context.Context, *wire.Request, *kmsg.ListPartitionReassignmentsRequest) kmsg.Response {
 	resp := kmsg.NewPtrListPartitionReassignmentsResponse()
 	resp.Topics = []kmsg.ListPartitionReassignmentsResponseTopic{}
+	if err := b.checkSeat(); err != nil {
+		resp.ErrorCode, resp.ErrorMessage = code(err), errorText(err)
+	}
 	return resp
 }
