@@ -10,6 +10,7 @@ import (
 // leaving is a topic that is marked for deletion and has left the catalog. Its directories may be there still.
 type leaving struct {
 	name       string
+	id         [16]byte // zero when it has none
 	partitions int
 	// remote are other brokers that have not removed their replicas yet.
 	remote map[int32]bool
@@ -29,19 +30,29 @@ func (l *leaving) addRemote(replicas []int32, self int32) {
 
 // leavingOf is a topic of the catalog that leaves.
 func (b *Broker) leavingOf(t *topic) leaving {
-	l := leaving{name: t.name, partitions: len(*t.partitions.Load())}
+	l := leaving{name: t.name, id: t.id, partitions: len(*t.partitions.Load())}
 	for _, p := range *t.partitions.Load() {
 		l.addRemote(p.lead.Load().replicas, b.nodeID)
 	}
 	return l
 }
 
-func (l *leaving) replicas() []logdir.TopicPartition {
-	ids := make([]logdir.TopicPartition, l.partitions)
-	for n := range ids {
-		ids[n] = logdir.TopicPartition{Topic: l.name, Partition: int32(n)}
+// replicasOf are the topic's replicas that are here still. A directory of another id is an older topic of that name: it was never served as this one,
+// and does not go with it.
+func (b *Broker) replicasOf(l *leaving) (ids []logdir.TopicPartition) {
+	for n := range l.partitions {
+		at := logdir.TopicPartition{Topic: l.name, Partition: int32(n)}
+		if found, ok := b.dir.Get(at); ok && sameID(found.TopicID(), l.id) {
+			ids = append(ids, at)
+		}
 	}
 	return ids
+}
+
+// sameID says whether two ids may be of one topic: who has none, or does not know it, says nothing.
+func sameID(a, b [16]byte) bool {
+	var none [16]byte
+	return a == b || a == none || b == none
 }
 
 // deleteTopics deletes topics that are in the catalog: they are marked in the tree, leave the catalog, their logs are closed and their directories renamed,
@@ -93,7 +104,7 @@ func (b *Broker) finishDeletions(ctx context.Context) error {
 	}
 	var ids []logdir.TopicPartition
 	for i := range b.leaving {
-		ids = append(ids, b.leaving[i].replicas()...)
+		ids = append(ids, b.replicasOf(&b.leaving[i])...)
 	}
 	if err := b.dir.Delete(ids...); err != nil && !onlyNotFound(err) {
 		b.logger.Error("partitions of deleted topics cannot be removed yet", "error", err)
@@ -101,7 +112,7 @@ func (b *Broker) finishDeletions(ctx context.Context) error {
 	var gone []string
 	var left []leaving
 	for i := range b.leaving {
-		if l := b.leaving[i]; len(l.remote) > 0 || b.hasReplicas(&l) {
+		if l := b.leaving[i]; len(l.remote) > 0 || len(b.replicasOf(&l)) > 0 {
 			left = append(left, l)
 		} else {
 			gone = append(gone, l.name)
@@ -115,13 +126,12 @@ func (b *Broker) finishDeletions(ctx context.Context) error {
 	return nil
 }
 
-func (b *Broker) hasReplicas(l *leaving) bool {
-	for _, id := range l.replicas() {
-		if _, ok := b.dir.Get(id); ok {
-			return true
-		}
-	}
-	return false
+// topicGone lets go of a topic that is deleted. Its logs are closed later. Needs admin.
+func (b *Broker) topicGone(t *topic) {
+	t.deleted.Store(true)
+	b.topics.remove(t)
+	b.groups.topicDeleted(t.name)
+	b.txns.topicDeleted(t.name)
 }
 
 // onlyNotFound reports if every error joined in err is logdir.ErrNotFound: the replica is gone already.

@@ -128,11 +128,10 @@ func (b *Broker) checkOrder(t *topic, in *kmsg.LeaderAndISRRequestTopicState, s 
 
 // checkOrderAgain is checkOrder for a partition that is known.
 func (b *Broker) checkOrderAgain(p *partition, in *kmsg.LeaderAndISRRequestTopicState, s *kmsg.LeaderAndISRRequestTopicPartition) error {
-	var none [16]byte
 	if p.log != nil && p.log.Err() != nil {
 		return p.log.Err() // KAFKA_STORAGE_ERROR
 	}
-	sameTopic := in.TopicID == none || p.topic.id == none || in.TopicID == p.topic.id
+	sameTopic := sameID(in.TopicID, p.topic.id)
 	if p.log != nil && !sameTopic {
 		return fmt.Errorf("topic %s has id %s here, the controller says %s: %w", in.Topic, controller.FormatID(p.topic.id), controller.FormatID(in.TopicID),
 			kerr.InconsistentTopicID)

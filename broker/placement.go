@@ -121,8 +121,7 @@ type newLeader struct {
 // placeTopic finds or makes the catalog's entry.
 func (b *Broker) placeTopic(ctx context.Context, pl *placement) (*topic, error) {
 	t := b.topics.name(pl.name)
-	var none [16]byte
-	if t != nil && (t.id == pl.id || pl.id == none || t.id == none) {
+	if t != nil && sameID(t.id, pl.id) {
 		return t, nil
 	}
 	if t != nil {

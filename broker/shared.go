@@ -207,6 +207,21 @@ func (t patientTree) Multi(ctx context.Context, ops ...meta.Op) error {
 	return t.sharedTree.Multi(ctx, ops...)
 }
 
+// Watch gives up what cannot be set. A watch that is set lives as long as its context.
+func (t patientTree) Watch(ctx context.Context, path string) (<-chan meta.Event, error) {
+	setting, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(treePatience, func() { cancel(context.DeadlineExceeded) })
+	events, err := t.sharedTree.Watch(setting, path)
+	if timer.Stop() && err == nil {
+		return events, nil
+	}
+	cancel(nil)
+	if err == nil || ctx.Err() == nil && setting.Err() != nil {
+		err = fmt.Errorf("watch %s: %w", path, context.Cause(setting))
+	}
+	return nil, err
+}
+
 func (t patientTree) Born(ctx context.Context, path string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()

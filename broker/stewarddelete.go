@@ -12,7 +12,10 @@ import (
 
 // leave has a topic of the tree, marked for deletion, removed. Needs admin.
 func (s *steward) leave(t *controller.Topic) {
-	l := leaving{name: t.Name, partitions: len(t.Partitions)}
+	if here := s.b.topics.name(t.Name); here != nil {
+		s.b.topicGone(here)
+	}
+	l := leaving{name: t.Name, id: t.ID, partitions: len(t.Partitions)}
 	for i := range t.Partitions {
 		l.addRemote(t.Partitions[i].Replicas, s.b.nodeID)
 	}

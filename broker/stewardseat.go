@@ -90,7 +90,7 @@ func (s *steward) settle(ctx context.Context, topics []controller.Topic) {
 	for i := range topics {
 		t := &topics[i]
 		there[t.Name] = true
-		if t.Deleting {
+		if t.Deleting && b.conf.DeleteTopics { // else followDeletions takes the mark away
 			s.leave(t)
 			continue
 		}
@@ -171,16 +171,38 @@ func (s *steward) followBrokers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, err := b.control.ElectLeaders(ctx, topics, live.ids())
-	if err != nil {
+	if _, err := b.control.ElectLeaders(ctx, topics, live.ids()); err != nil {
 		return err
 	}
+	changes := s.untold(topics)
 	b.view.Store(live)
 	s.carryOut(ctx, changes)
 	s.seat.others.SetBrokers(peersOf(live))
 	s.seat.others.Announce(tellOfChanges(changes)...)
 	s.retryDeletions()
 	return nil
+}
+
+// untold are the partitions of topics whose leaders the catalog does not have yet: those that have just got others, and those of an earlier look that
+// failed after some were written. Needs admin.
+func (s *steward) untold(topics []controller.Topic) (changes []controller.Change) {
+	for i := range topics {
+		t := s.b.topics.name(topics[i].Name)
+		if t == nil {
+			continue // followTopics takes it
+		}
+		change := controller.Change{Topic: &topics[i]}
+		for n := range topics[i].Partitions {
+			told := &topics[i].Partitions[n]
+			if p := t.partition(int32(n)); p == nil || p.lead.Load().leader != told.Leader || p.epoch() != told.LeaderEpoch {
+				change.Partitions = append(change.Partitions, int32(n))
+			}
+		}
+		if change.Partitions != nil {
+			changes = append(changes, change)
+		}
+	}
+	return changes
 }
 
 // topicsWith are the topics with a replica on a broker that is asked for.

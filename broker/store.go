@@ -174,7 +174,7 @@ func (b *Broker) openTopics(ctx context.Context, topics []controller.Topic) erro
 		if t := &topics[i]; t.Deleting && b.steward != nil {
 			continue // until the controller says so
 		} else if t.Deleting {
-			b.leaving = append(b.leaving, leaving{name: t.Name, partitions: len(t.Partitions)})
+			b.leaving = append(b.leaving, leaving{name: t.Name, id: t.ID, partitions: len(t.Partitions)})
 		} else {
 			known = append(known, *t)
 		}
@@ -296,7 +296,7 @@ func (b *Broker) adopt(p *partition, found *logdir.Partition) {
 	switch id := found.TopicID(); {
 	case found.Err() != nil:
 		p.err = found.Err()
-	case id != p.topic.id && id != none && p.topic.id != none:
+	case !sameID(id, p.topic.id):
 		p.err = fmt.Errorf("directory %s belongs to topic id %s, the topic has %s; move it away: %w", found.Dir(), controller.FormatID(id), controller.FormatID(p.topic.id),
 			errOtherTopic)
 		b.logger.Error("partition is offline", "topic", p.topic.name, "partition", p.num, "error", p.err)

@@ -125,8 +125,5 @@ func (b *Broker) partitionsLeave(name string, numbers []int32) {
 	if slices.ContainsFunc(*t.partitions.Load(), func(p *partition) bool { return !p.lead.Load().leaving }) {
 		return
 	}
-	t.deleted.Store(true)
-	b.topics.remove(t)
-	b.groups.topicDeleted(t.name)
-	b.txns.topicDeleted(t.name)
+	b.topicGone(t)
 }
