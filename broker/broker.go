@@ -160,7 +160,7 @@ func New(c Config) (*Broker, error) {
 	b.others = b.newAsker()
 	b.share(conf.ZooKeeper.Connect != "")
 	if n := conf.Defaults.MinInsyncReplicas; n > 1 {
-		b.logger.Warn("acks=all will be refused: this is the only broker", "min.insync.replicas", n)
+		b.logger.Warn("acks=all will be refused: a partition has one replica", "min.insync.replicas", n)
 	}
 	for _, n := range report.Grouped() {
 		b.logger.Warn("setting without effect", "key", n.Key, "from", n.Origin, "what", n.Text)

@@ -15,7 +15,7 @@ type obedience struct {
 	followers alarm // replicas that are to follow
 	strays    alarm // replicas that a full order does not name
 	// Anybody may send these, as often as they like.
-	refusals  alarm // orders that are not carried out
+	refusals  alarm // orders that are not carried out, or parts of them
 	shutdowns alarm // controlled shutdowns that are refused
 	blocks    alarm // requests for producer ids that are refused
 }
@@ -29,8 +29,8 @@ type order struct {
 	brokerEpoch     int64 // of this broker, as the controller knows it
 }
 
-// obey says why an order is not to be carried out, nil when it is: it is of an older controller than one heard of, or of one that is this broker
-// itself, or meant for an earlier registration of this broker. Needs admin, so that an older order does not overtake.
+// obey says why an order is not to be carried out, nil when it is: it is of an older controller than one heard of or than this broker itself
+// is, or meant for an earlier registration of this broker. Needs admin, so that an older order does not overtake.
 func (b *Broker) obey(o order) error {
 	// A newer one than ours can come before we know of our own registration.
 	if own := b.brokerEpoch.Load(); o.brokerEpoch != notFenced && o.brokerEpoch < own {

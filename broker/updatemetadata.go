@@ -86,7 +86,9 @@ func (b *Broker) toldOf(r *kmsg.UpdateMetadataRequest) (told []placement, delete
 	add := func(name string, id [16]byte, s *kmsg.UpdateMetadataRequestTopicPartition) {
 		switch {
 		case controller.CheckName(name) != nil || s.Partition < 0 || s.Partition >= maxPartition:
-			b.logger.Error("controller names a partition that cannot be", "topic", name, "partition", s.Partition)
+			if b.obedience.refusals.due() {
+				b.logger.Error("controller names a partition that cannot be", "topic", name, "partition", s.Partition)
+			}
 			return
 		case s.Leader == leaderDeleting:
 			deleted[name] = append(deleted[name], s.Partition)

@@ -6,6 +6,7 @@
 // that who reads after an event, or after Watch, misses nothing; a session that expires counts as a change of everything that is watched. Ephemeral
 // nodes end with the session: Expired tells.
 //
-// Goroutines: one for each watch, ended by its context or by Close, those of the library, and one that follows its events; Close waits for ours.
+// Goroutines: one for each watch, ended by its context or by Close, one for each call, which ends with the answer or the connection also when the caller
+// waits no longer, those of the library, and one that follows its events; Close waits for ours.
 // Locks: Tree.mu is a leaf.
 package zk
