@@ -156,13 +156,15 @@ func (r *run) given() int {
 	return n
 }
 
+// gave fails unless so many partitions were given up, or some more: how few a balance takes is the client's assignor's matter. A broker that
+// lets a member down makes it give up all.
 func (r *run) gave(before, want int) error {
-	if got := r.given() - before; got != want {
+	if got := r.given() - before; got < want || got >= partitions {
 		text := ""
 		for _, m := range r.members {
 			text += fmt.Sprintf("\n  %v", m)
 		}
-		return fmt.Errorf("%d partitions were given up, want %d:%s", got, want, text)
+		return fmt.Errorf("%d partitions of %d were given up, want %d:%s", got, partitions, want, text)
 	}
 	return nil
 }
