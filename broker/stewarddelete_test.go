@@ -171,3 +171,20 @@ func TestWatchOutlivesPatience(t *testing.T) {
 		<-events
 	})
 }
+
+// TestUnregisteredControllerStands: a controller whose session ended unnoticed, as after it stood still, finds everybody alive but itself. It must not
+// make leaderless what it leads.
+func TestUnregisteredControllerStands(t *testing.T) {
+	b := startShared(t, Config{}, t.TempDir())
+	b.dial().create("a", 1)
+	s := b.seated()
+	if err := b.tree.Multi(t.Context(), meta.DeleteOp(meta.BrokerPath(b.nodeID), meta.AnyVersion)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.followBrokers(t.Context()); !errors.Is(err, errNotRegistered) {
+		t.Errorf("followed with %v", err)
+	}
+	if p := b.topics.name("a").partition(0); !p.lead.Load().led || !b.view.Load().lives(b.nodeID) {
+		t.Error("its own partition has no leader")
+	}
+}

@@ -128,7 +128,10 @@ func (s *steward) identify(in *controller.Topic) {
 	s.b.topics.remove(t)
 }
 
-// live reads who lives.
+// errNotRegistered is a tree in which this broker does not live: its session has ended, and so has its seat.
+var errNotRegistered = errors.New("this broker is not registered")
+
+// live reads who lives. A controller that is not among them does not go on: it would make everything leaderless that it has.
 func (s *steward) live(ctx context.Context) (*view, error) {
 	nodes, err := s.b.control.Brokers(ctx)
 	if err != nil {
@@ -144,6 +147,10 @@ func (s *steward) live(ctx context.Context) (*view, error) {
 			return nil, err
 		}
 		v.brokers = append(v.brokers, peer{id, born, node})
+	}
+	if _, registered := nodes[s.b.nodeID]; !registered {
+		s.look(meta.BrokerPath(s.b.nodeID))
+		return nil, errNotRegistered
 	}
 	slices.SortFunc(v.brokers, func(a, b peer) int { return int(a.id) - int(b.id) })
 	return v, nil
